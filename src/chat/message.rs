@@ -1,0 +1,66 @@
+//! Messages of a conversation, in the shape of the chat completions API.
+
+use serde::{Deserialize, Serialize};
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum Message {
+    /// Instructions.
+    System {
+        /// The text.
+        content: String,
+    },
+    /// What the user said.
+    User {
+        /// The text.
+        content: String,
+    },
+    /// What the model said.
+    Assistant {
+        /// The text; empty when it only called tools.
+        content: String,
+        /// The normal calls it made.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<MessageToolCall>,
+    },
+    /// The result of one call.
+    Tool {
+        /// Which call.
+        tool_call_id: String,
+        /// The result as JSON text.
+        content: String,
+    },
+}
+
+/// A call inside an assistant message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MessageToolCall {
+    /// The call's id, unique in the conversation: nine of `[A-Za-z0-9]`, which every server takes.
+    pub id: String,
+    /// Always `function`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What is called.
+    pub function: FunctionCall,
+}
+
+/// Name and arguments of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FunctionCall {
+    /// The tool's name.
+    pub name: String,
+    /// The arguments as JSON text; always an object that parsed.
+    pub arguments: String,
+}
+
+impl MessageToolCall {
+    /// A function call.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            kind: String::from("function"),
+            function: FunctionCall { name: name.into(), arguments: arguments.into() },
+        }
+    }
+}

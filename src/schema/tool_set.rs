@@ -1,0 +1,102 @@
+//! The tools that one request may call: definitions to send, validators to hold calls against.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{ArgumentValidator, SchemaError};
+
+/// Whether a call is executed or only recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolKind {
+    /// Executed; its result goes back to the model.
+    Normal,
+    /// A one-way signal: recorded, never executed.
+    Exit,
+}
+
+/// One callable tool.
+#[derive(Debug)]
+pub struct ToolEntry {
+    /// Its name, as the model writes it.
+    pub name: String,
+    /// Executed or recorded.
+    pub kind: ToolKind,
+    /// The `openai` definition, as it is sent in a request's `tools`.
+    pub definition: Value,
+    /// The compiled parameters schema.
+    pub validator: ArgumentValidator,
+    /// The tool's own time limit for one call; wins over the worker's.
+    pub timeout: Option<Duration>,
+}
+
+impl ToolEntry {
+    /// A tool from its `openai` definition (`{"type": "function", "function": {name, description, parameters}}`).
+    ///
+    /// # Errors
+    /// When `parameters` is not a JSON Schema.
+    pub fn new(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> Result<Self, SchemaError> {
+        let name =
+            definition.pointer("/function/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let everything = json!({"type": "object"});
+        let parameters = definition.pointer("/function/parameters").unwrap_or(&everything);
+        let validator = ArgumentValidator::compile(&name, parameters)?;
+        Ok(Self { name, kind, definition, validator, timeout })
+    }
+}
+
+/// An immutable set of tools, cheap to clone, in the order they were given. Of two tools of a name the first stays.
+#[derive(Debug, Clone, Default)]
+pub struct ToolSet {
+    entries: Vec<Arc<ToolEntry>>,
+    by_name: HashMap<String, usize>,
+    digest: String,
+}
+
+impl ToolSet {
+    /// The set of `entries`.
+    pub fn new(entries: impl IntoIterator<Item = Arc<ToolEntry>>) -> Self {
+        let mut set = Self::default();
+        let mut hash = Sha256::new();
+        for entry in entries {
+            if set.by_name.contains_key(&entry.name) {
+                continue;
+            }
+            hash.update([entry.kind as u8]);
+            hash.update(entry.definition.to_string());
+            hash.update([0]);
+            set.by_name.insert(entry.name.clone(), set.entries.len());
+            set.entries.push(entry);
+        }
+        set.digest = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        set
+    }
+
+    /// The tool called `name`.
+    pub fn get(&self, name: &str) -> Option<&ToolEntry> {
+        self.by_name.get(name).and_then(|&index| self.entries.get(index)).map(AsRef::as_ref)
+    }
+
+    /// Every tool, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
+        self.entries.iter()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The `openai` definitions, in order, of the tools that `keep` accepts.
+    pub fn definitions(&self, keep: impl Fn(&ToolEntry) -> bool) -> Vec<Value> {
+        self.entries.iter().filter(|entry| keep(entry)).map(|entry| entry.definition.clone()).collect()
+    }
+
+    /// SHA-256 (hex) over kinds and definitions in order: two sets that send the same have the same.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+}

@@ -1,0 +1,156 @@
+//! A tool's parameters schema, compiled once, against the arguments of every call.
+
+use jsonschema::{Draft, Validator};
+use serde_json::Value;
+
+/// A schema that cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+#[error("the schema of `{tool}` does not compile at {path}: {message}")]
+pub struct SchemaError {
+    /// Name of the tool.
+    pub tool: String,
+    /// JSON pointer into the parameters schema; `/` for its root.
+    pub path: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+/// One way in which arguments break their schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Path into the arguments, as in `.items[2].name`; empty for the arguments as a whole.
+    pub path: String,
+    /// What is wrong there, in one clause.
+    pub message: String,
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.path.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.path, self.message)
+        }
+    }
+}
+
+/// At most this many violations are reported for one call; hostile arguments could break thousands.
+const MAX_VIOLATIONS: usize = 20;
+
+/// The longest piece of an offending value that a message quotes, in characters.
+const MAX_QUOTED: usize = 200;
+
+/// A compiled parameters schema (JSON Schema 2020-12, formats asserted).
+#[derive(Debug)]
+pub struct ArgumentValidator {
+    validator: Validator,
+}
+
+impl ArgumentValidator {
+    /// Compiles `parameters`, the schema of `tool`. Nothing is fetched: a `$ref` must stay inside the schema.
+    ///
+    /// # Errors
+    /// The first place where the schema is not one.
+    pub fn compile(tool: &str, parameters: &Value) -> Result<Self, SchemaError> {
+        jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .should_validate_formats(true)
+            .build(parameters)
+            .map(|validator| Self { validator })
+            .map_err(|error| SchemaError {
+                tool: tool.to_owned(),
+                path: match error.instance_path().to_string() {
+                    path if path.is_empty() => String::from("/"),
+                    path => path,
+                },
+                message: shorten(&error.to_string()),
+            })
+    }
+
+    /// Whether `arguments` are valid; the fast path that builds no message.
+    pub fn is_valid(&self, arguments: &Value) -> bool {
+        self.validator.is_valid(arguments)
+    }
+
+    /// Every violation, up to twenty.
+    ///
+    /// # Errors
+    /// The violations, in the schema's order, if there is one.
+    pub fn validate(&self, arguments: &Value) -> Result<(), Vec<Violation>> {
+        if self.validator.is_valid(arguments) {
+            return Ok(());
+        }
+        Err(self
+            .validator
+            .iter_errors(arguments)
+            .take(MAX_VIOLATIONS)
+            .map(|error| Violation {
+                path: path_of_pointer(&error.instance_path().to_string()),
+                message: shorten(&error.to_string()),
+            })
+            .collect())
+    }
+}
+
+/// `/items/2/name` → `.items[2].name`.
+fn path_of_pointer(pointer: &str) -> String {
+    let mut path = String::new();
+    for step in pointer.split('/').skip(1) {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        if !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit()) {
+            path.push_str(&format!("[{step}]"));
+        } else {
+            path.push('.');
+            path.push_str(&step);
+        }
+    }
+    path
+}
+
+fn shorten(message: &str) -> String {
+    let one_line = message.replace(['\n', '\r'], " ");
+    match one_line.char_indices().nth(MAX_QUOTED) {
+        Some((end, _)) => format!("{}…", one_line.get(..end).unwrap_or_default()),
+        None => one_line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn validator() -> ArgumentValidator {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "location": {"type": "string", "description:": "a typo that changes nothing"},
+                "unit": {"type": "string", "enum": ["celsius", "farenheit"]},
+                "items": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+            },
+            "required": ["location"],
+            "additionalProperties": false
+        });
+        ArgumentValidator::compile("get_weather", &schema).unwrap()
+    }
+
+    #[test]
+    fn every_violation_is_told_with_its_path() {
+        let found = validator()
+            .validate(&json!({"unit": "kelvin", "items": [{"n": 1}, {"n": "x"}], "extra": 1}))
+            .unwrap_err();
+        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 4, "{told:?}");
+        assert!(told.iter().any(|line| line.starts_with(".unit: ")), "{told:?}");
+        assert!(told.iter().any(|line| line.starts_with(".items[1].n: ")), "{told:?}");
+        assert!(told.iter().any(|line| line.contains("location")), "{told:?}");
+        assert!(told.iter().any(|line| line.contains("extra")), "{told:?}");
+    }
+
+    #[test]
+    fn a_schema_that_is_none_says_where() {
+        let error =
+            ArgumentValidator::compile("t", &json!({"properties": {"x": {"type": "strin"}}})).unwrap_err();
+        assert_eq!(error.path, "/properties/x/type", "{error}");
+    }
+}
