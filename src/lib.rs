@@ -23,8 +23,19 @@
 
 pub mod text;
 
+pub mod diagnostic;
+
+pub mod syntax;
+
+pub mod spec;
+
 pub mod schema;
 
 pub mod tool;
 
+pub mod project;
+
 pub mod chat;
+
+#[cfg(feature = "cli")]
+pub mod cli;

@@ -1,7 +1,16 @@
 //! JSON Schema of tools: what each API is sent, and what the model's arguments are held against.
+//!
+//! [`emit`] makes the JSON of a [`Target`]; [`compile_tool`] makes the [`ToolEntry`] that a request holds: the
+//! definition to send and the validator for the calls that come back.
 
+mod compile;
+mod target;
 mod tool_set;
 mod validate;
 
-pub use tool_set::{ToolEntry, ToolKind, ToolSet};
+pub use compile::compile_tool;
+pub use target::{Target, emit, emit_definition};
+pub use tool_set::{ToolEntry, ToolSet};
 pub use validate::{ArgumentValidator, SchemaError, Violation};
+
+pub use crate::spec::ToolKind;

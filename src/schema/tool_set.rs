@@ -7,16 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{ArgumentValidator, SchemaError};
-
-/// Whether a call is executed or only recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToolKind {
-    /// Executed; its result goes back to the model.
-    Normal,
-    /// A one-way signal: recorded, never executed.
-    Exit,
-}
+use super::{ArgumentValidator, SchemaError, ToolKind};
 
 /// One callable tool.
 #[derive(Debug)]
@@ -39,13 +30,24 @@ impl ToolEntry {
     /// # Errors
     /// When `parameters` is not a JSON Schema.
     pub fn new(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> Result<Self, SchemaError> {
-        let name =
-            definition.pointer("/function/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let everything = json!({"type": "object"});
-        let parameters = definition.pointer("/function/parameters").unwrap_or(&everything);
-        let validator = ArgumentValidator::compile(&name, parameters)?;
+        let (name, parameters) = split_definition(&definition);
+        let validator = ArgumentValidator::compile(&name, &parameters)?;
         Ok(Self { name, kind, definition, validator, timeout })
     }
+
+    /// As [`ToolEntry::new`], but a keyword that is no JSON Schema is left out of the validator and told.
+    pub fn lenient(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> (Self, Vec<SchemaError>) {
+        let (name, parameters) = split_definition(&definition);
+        let (validator, problems) = ArgumentValidator::compile_lenient(&name, parameters);
+        (Self { name, kind, definition, validator, timeout }, problems)
+    }
+}
+
+fn split_definition(definition: &Value) -> (String, Value) {
+    let name = definition.pointer("/function/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let parameters =
+        definition.pointer("/function/parameters").cloned().unwrap_or_else(|| json!({"type": "object"}));
+    (name, parameters)
 }
 
 /// An immutable set of tools, cheap to clone, in the order they were given. Of two tools of a name the first stays.

@@ -67,6 +67,23 @@ impl ArgumentValidator {
             })
     }
 
+    /// As [`ArgumentValidator::compile`], but what is no JSON Schema is left out and told.
+    pub fn compile_lenient(tool: &str, mut parameters: Value) -> (Self, Vec<SchemaError>) {
+        let mut problems = Vec::new();
+        loop {
+            match Self::compile(tool, &parameters) {
+                Ok(validator) => return (validator, problems),
+                Err(problem) => {
+                    let removed = remove_at(&mut parameters, &problem.path);
+                    problems.push(problem);
+                    if !removed || problems.len() > MAX_VIOLATIONS {
+                        parameters = serde_json::json!({"type": "object"});
+                    }
+                }
+            }
+        }
+    }
+
     /// Whether `arguments` are valid; the fast path that builds no message.
     pub fn is_valid(&self, arguments: &Value) -> bool {
         self.validator.is_valid(arguments)
@@ -89,6 +106,24 @@ impl ArgumentValidator {
                 message: shorten(&error.to_string()),
             })
             .collect())
+    }
+}
+
+/// Removes what a JSON pointer points at; false where there is nothing to remove.
+fn remove_at(value: &mut Value, pointer: &str) -> bool {
+    let Some((parent, last)) = pointer.rsplit_once('/') else { return false };
+    match value.pointer_mut(parent) {
+        Some(Value::Object(members)) => {
+            members.shift_remove(&last.replace("~1", "/").replace("~0", "~")).is_some()
+        }
+        Some(Value::Array(items)) => match last.parse::<usize>() {
+            Ok(index) if index < items.len() => {
+                items.remove(index);
+                true
+            }
+            Ok(_) | Err(_) => false,
+        },
+        Some(_) | None => false,
     }
 }
 

@@ -1,0 +1,43 @@
+//! `deftool init`: a project that works at once.
+
+use std::path::Path;
+
+use super::args::InitOptions;
+use super::output::say;
+use super::{CliError, Exit};
+
+const FILES: [(&str, &str); 4] = [
+    ("specs/tools.eld", include_str!("init/tools.eld")),
+    ("specs/worker.eld", include_str!("init/worker.eld")),
+    ("scripts/word_count.lua", include_str!("init/word_count.lua")),
+    (".gitignore", "*.recording.jsonl\n"),
+];
+
+pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {
+    let folder = &options.folder;
+    if folder.join("specs").exists() {
+        let message =
+            format!("{} is a project already; add a tool with `deftool new NAME`", folder.display());
+        return Err(CliError::Usage(message));
+    }
+    for (name, content) in FILES {
+        let path = folder.join(name);
+        if path.exists() {
+            say(&format!("kept     {}", path.display()));
+            continue;
+        }
+        write_file(&path, content)?;
+        say(&format!("created  {}", path.display()));
+    }
+    say("next:    deftool check && deftool call word_count '{\"text\": \"one two three\"}'");
+    Ok(Exit::Clean)
+}
+
+/// Writes a new file and the folders it needs.
+pub(super) fn write_file(path: &Path, content: &str) -> Result<(), CliError> {
+    let unwritable = |source| CliError::Unwritable { path: path.display().to_string(), source };
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(unwritable)?;
+    }
+    std::fs::write(path, content).map_err(unwritable)
+}

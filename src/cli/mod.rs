@@ -1,0 +1,98 @@
+//! The `deftool` command. The only place where everything meets.
+//!
+//! stdout is the result, stderr is everything said about it. Exit codes, the same for every command: 0 clean or
+//! completed, 1 an error finding or a failed request or call, 2 nothing was attempted, 130 interrupted.
+
+mod args;
+mod check;
+mod compile;
+mod init;
+mod new;
+mod output;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::project::ProjectError;
+use args::{Arguments, Command};
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    /// Clean, or completed.
+    Clean,
+    /// An error finding, a failed request or call.
+    Failed,
+    /// Nothing was attempted.
+    NotAttempted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Clean => 0,
+            Exit::Failed => 1,
+            Exit::NotAttempted => 2,
+        })
+    }
+}
+
+/// Why nothing was attempted. One line, said on stderr.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    #[error("{0}")]
+    Usage(String),
+    #[error("cannot write {path}: {source}")]
+    Unwritable { path: String, source: std::io::Error },
+}
+
+/// Where a command was started, and where its project is looked for.
+struct Place {
+    /// The current folder; names in messages are relative to it.
+    current: PathBuf,
+    /// `--project`, or the current folder.
+    folder: PathBuf,
+}
+
+fn locate(project: Option<&Path>) -> Result<Place, CliError> {
+    let unreadable = |path: &Path, source| ProjectError::Unreadable { path: path.to_owned(), source };
+    let current = std::env::current_dir().map_err(|source| unreadable(Path::new("."), source))?;
+    let folder = match project {
+        None => current.clone(),
+        Some(project) => {
+            let folder = current.join(project);
+            let metadata = std::fs::metadata(&folder).map_err(|source| unreadable(&folder, source))?;
+            if !metadata.is_dir() {
+                return Err(CliError::Usage(format!(
+                    "--project takes a folder, and {} is none",
+                    project.display()
+                )));
+            }
+            folder
+        }
+    };
+    Ok(Place { current, folder })
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    // clap itself exits with 2 on wrong usage and 0 on --help and --version.
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Check(options) => check::run(&options),
+        Command::Compile(options) => compile::run(&options),
+        Command::Init(options) => init::run(&options),
+        Command::New(options) => new::run(&options),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            output::say_error(&error.to_string());
+            Exit::NotAttempted.into()
+        }
+    }
+}

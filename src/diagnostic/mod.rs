@@ -1,0 +1,156 @@
+//! Findings: what is wrong in a user's source, where, and how to mend it.
+//!
+//! Broken source is data, not an error: every layer that reads it returns its best result and a list of
+//! [`Diagnostic`]s. Each belongs to a [`Rule`] of the one table in [`rules`], whose code is stable.
+
+pub mod render;
+pub mod rules;
+
+use serde::Serialize;
+
+use crate::text::{Location, Span};
+
+pub use rules::Rule;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Legal, but likely not what was meant.
+    Warning,
+    /// Some API refuses it, or it cannot mean what was written.
+    Error,
+}
+
+impl Severity {
+    /// The lowercase word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One finding.
+#[derive(Debug, Clone)]
+pub struct Diagnostic {
+    /// Which rule.
+    pub rule: &'static Rule,
+    /// How bad.
+    pub severity: Severity,
+    /// Where.
+    pub primary: Location,
+    /// One lowercase clause: what was found and what was expected.
+    pub message: String,
+    /// A word at the primary place, shown under the marked source.
+    pub label: Option<String>,
+    /// Further places, each with a word.
+    pub labels: Vec<Label>,
+    /// Further sentences.
+    pub notes: Vec<String>,
+    /// The repair, where there is one.
+    pub fix: Option<Fix>,
+}
+
+/// A further place of a finding.
+#[derive(Debug, Clone)]
+pub struct Label {
+    /// Where.
+    pub location: Location,
+    /// What is there.
+    pub message: String,
+}
+
+/// A repair: edits of the primary place's source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    /// What it does, in the imperative.
+    pub title: String,
+    /// The edits, in source order, not overlapping.
+    pub edits: Vec<Edit>,
+}
+
+/// One edit of a fix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// What is replaced.
+    pub span: Span,
+    /// By what.
+    pub replacement: String,
+}
+
+impl Diagnostic {
+    /// A finding of `rule`, with the rule's own severity.
+    pub fn new(rule: &'static Rule, primary: Location, message: impl Into<String>) -> Self {
+        Self {
+            rule,
+            severity: rule.severity,
+            primary,
+            message: message.into(),
+            label: None,
+            labels: Vec::new(),
+            notes: Vec::new(),
+            fix: None,
+        }
+    }
+
+    /// With a word at the primary place.
+    #[must_use]
+    pub fn labelled(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// With a further place of the same source.
+    #[must_use]
+    pub fn and_at(mut self, span: Span, message: impl Into<String>) -> Self {
+        let location = Location { source: self.primary.source, span };
+        self.labels.push(Label { location, message: message.into() });
+        self
+    }
+
+    /// With a further sentence.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// With a repair that replaces `span`.
+    #[must_use]
+    pub fn fixed_by(mut self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
+        let edit = Edit { span, replacement: replacement.into() };
+        self.fix = Some(Fix { title: title.into(), edits: vec![edit] });
+        self
+    }
+}
+
+/// How many findings of each severity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Summary {
+    /// Errors.
+    pub errors: usize,
+    /// Warnings.
+    pub warnings: usize,
+    /// Notes.
+    pub notes: usize,
+}
+
+impl Summary {
+    /// Counts `findings`.
+    pub fn of<'d>(findings: impl IntoIterator<Item = &'d Diagnostic>) -> Self {
+        let mut summary = Self::default();
+        for finding in findings {
+            match finding.severity {
+                Severity::Error => summary.errors += 1,
+                Severity::Warning => summary.warnings += 1,
+                Severity::Note => summary.notes += 1,
+            }
+        }
+        summary
+    }
+}

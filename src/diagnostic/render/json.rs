@@ -1,0 +1,115 @@
+//! The contract of `check --format json`.
+
+use serde::Serialize;
+
+use crate::diagnostic::{Diagnostic, Severity, Summary};
+use crate::text::{LineColumn, Sources, Span};
+
+/// The whole output.
+#[derive(Debug, Serialize)]
+pub struct JsonReport {
+    /// Every finding, in source order within a file.
+    pub findings: Vec<JsonFinding>,
+    /// How many of each severity.
+    pub summary: Summary,
+}
+
+/// One finding. Lines and columns count from 1, columns in characters, ends are exclusive.
+#[derive(Debug, Serialize)]
+pub struct JsonFinding {
+    /// The rule's code, `DT107`.
+    pub rule: &'static str,
+    /// The rule's name, `stray-colon`.
+    pub name: &'static str,
+    /// `error`, `warning` or `note`.
+    pub severity: Severity,
+    /// One clause.
+    pub message: String,
+    /// The file as the user named it.
+    pub file: String,
+    /// Line of the first character.
+    pub line: usize,
+    /// Column of the first character.
+    pub column: usize,
+    /// Line of the end.
+    pub end_line: usize,
+    /// Column after the last character.
+    pub end_column: usize,
+    /// Further sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The repair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<JsonFix>,
+}
+
+/// A repair.
+#[derive(Debug, Serialize)]
+pub struct JsonFix {
+    /// What it does.
+    pub title: String,
+    /// What to replace, in the finding's file.
+    pub edits: Vec<JsonEdit>,
+}
+
+/// One replacement.
+#[derive(Debug, Serialize)]
+pub struct JsonEdit {
+    /// Line of the first character replaced.
+    pub line: usize,
+    /// Column of the first character replaced.
+    pub column: usize,
+    /// Line of the end.
+    pub end_line: usize,
+    /// Column after the last character replaced.
+    pub end_column: usize,
+    /// The new text.
+    pub replacement: String,
+}
+
+/// The report of `findings`.
+pub fn json_report(findings: &[Diagnostic], sources: &Sources) -> JsonReport {
+    JsonReport {
+        findings: findings.iter().map(|finding| json_finding(finding, sources)).collect(),
+        summary: Summary::of(findings),
+    }
+}
+
+fn json_finding(finding: &Diagnostic, sources: &Sources) -> JsonFinding {
+    let file = sources.get(finding.primary.source);
+    let place = |span: Span| {
+        let nowhere = LineColumn { line: 1, column: 1 };
+        file.map_or((nowhere, nowhere), |file| (file.line_column(span.start), file.line_column(span.end)))
+    };
+    let (start, end) = place(finding.primary.span);
+    let fix = finding.fix.as_ref().map(|fix| JsonFix {
+        title: fix.title.clone(),
+        edits: fix
+            .edits
+            .iter()
+            .map(|edit| {
+                let (start, end) = place(edit.span);
+                JsonEdit {
+                    line: start.line,
+                    column: start.column,
+                    end_line: end.line,
+                    end_column: end.column,
+                    replacement: edit.replacement.clone(),
+                }
+            })
+            .collect(),
+    });
+    JsonFinding {
+        rule: finding.rule.code,
+        name: finding.rule.name,
+        severity: finding.severity,
+        message: finding.message.clone(),
+        file: file.map_or_else(String::new, |file| file.name.clone()),
+        line: start.line,
+        column: start.column,
+        end_line: end.line,
+        end_column: end.column,
+        notes: finding.notes.clone(),
+        fix,
+    }
+}

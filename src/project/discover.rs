@@ -1,0 +1,123 @@
+//! Which files a command is about.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// The world is not as a command needs it. Nothing was attempted.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// No folder above holds `specs/`.
+    #[error("no project here: neither {} nor a folder above it holds `specs/`; make one with `deftool init`", from.display())]
+    NoProject {
+        /// Where the search began.
+        from: PathBuf,
+    },
+    /// A file or folder that the user named does not exist or cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// What one command reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// The project the files belong to, where there is one: the folder that holds `specs/`.
+    pub root: Option<PathBuf>,
+    /// The spec files, sorted.
+    pub files: Vec<PathBuf>,
+    /// Whether `files` are all of the project.
+    pub whole_project: bool,
+}
+
+/// Names of spec files end in one of these.
+const EXTENSIONS: [&str; 4] = ["eld", "el", "lisp", "sexp"];
+
+/// Folders nested deeper than this are not looked into.
+const MAX_DEPTH: usize = 32;
+
+/// The nearest folder at or above `from` that holds `specs/`.
+///
+/// # Errors
+/// When there is none.
+pub fn find_root(from: &Path) -> Result<PathBuf, ProjectError> {
+    let absolute = std::path::absolute(from).unwrap_or_else(|_| from.to_owned());
+    absolute
+        .ancestors()
+        .find(|folder| folder.join("specs").is_dir())
+        .map(Path::to_owned)
+        .ok_or_else(|| ProjectError::NoProject { from: absolute.clone() })
+}
+
+/// What `paths` mean, seen from the folder `from`: none is the project around it, a folder that holds `specs/` is
+/// that project, another folder is all spec files in it, a file is itself.
+///
+/// # Errors
+/// When no path is given and there is no project, or a path does not exist.
+pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, ProjectError> {
+    if paths.is_empty() {
+        let root = find_root(from)?;
+        let files = spec_files(&root.join("specs"))?;
+        return Ok(vec![Input { root: Some(root), files, whole_project: true }]);
+    }
+    let mut inputs: Vec<Input> = Vec::new();
+    for path in paths {
+        let path = from.join(path);
+        let metadata = std::fs::metadata(&path)
+            .map_err(|source| ProjectError::Unreadable { path: path.clone(), source })?;
+        if metadata.is_dir() && path.join("specs").is_dir() {
+            let files = spec_files(&path.join("specs"))?;
+            inputs.push(Input { root: Some(path), files, whole_project: true });
+            continue;
+        }
+        // A file inside a project's specs is checked with that project's scripts.
+        let root = find_root(&path).ok().filter(|root| {
+            let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
+            absolute.starts_with(root.join("specs"))
+        });
+        let files = if metadata.is_dir() { spec_files(&path)? } else { vec![path] };
+        match inputs.iter_mut().find(|input| !input.whole_project && input.root == root) {
+            Some(input) => input.files.extend(files),
+            None => inputs.push(Input { root, files, whole_project: false }),
+        }
+    }
+    Ok(inputs)
+}
+
+/// Every spec file beneath `folder`, sorted by path. Hidden entries are left out; a folder that is reached twice,
+/// by a link, is read once.
+fn spec_files(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
+    let mut files = Vec::new();
+    let mut seen = HashSet::new();
+    let mut pending = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = pending.pop() {
+        let identity = std::fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
+        if depth > MAX_DEPTH || !seen.insert(identity) {
+            continue;
+        }
+        let entries = std::fs::read_dir(&folder)
+            .map_err(|source| ProjectError::Unreadable { path: folder.clone(), source })?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            match std::fs::metadata(&path) {
+                Ok(metadata) if metadata.is_dir() => pending.push((path, depth + 1)),
+                Ok(metadata) if metadata.is_file() && is_spec(&path) => files.push(path),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn is_spec(path: &Path) -> bool {
+    path.extension()
+        .and_then(|extension| extension.to_str())
+        .is_some_and(|extension| EXTENSIONS.contains(&extension))
+}

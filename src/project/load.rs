@@ -1,0 +1,163 @@
+//! Spec files → definitions, compiled schemas and findings.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::read::read_source;
+use super::{Input, ProjectError};
+use crate::diagnostic::{Diagnostic, Severity, rules};
+use crate::schema::{ToolEntry, compile_tool};
+use crate::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower, nearest};
+use crate::syntax::parse;
+use crate::text::{Location, Sources, Spanned};
+
+/// Everything that some inputs define.
+#[derive(Debug, Default)]
+pub struct Load {
+    /// The project's folder, where the inputs are of one.
+    pub root: Option<PathBuf>,
+    /// The files that were read.
+    pub sources: Sources,
+    /// Tools and exit tools, in the order of files and of forms in them. Of two of a name both are here, and the
+    /// second is not valid.
+    pub tools: Vec<LoadedTool>,
+    /// Workers, likewise.
+    pub workers: Vec<WorkerSpec>,
+    /// What is wrong, in source order.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// A tool with its compiled schema.
+#[derive(Debug, Clone)]
+pub struct LoadedTool {
+    /// The spec.
+    pub tool: Tool,
+    /// What a request holds of it.
+    pub entry: Arc<ToolEntry>,
+}
+
+/// Reads every spec file of `inputs`, without the scripts; names in messages are relative to the folder `from`.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
+    let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
+    for input in inputs {
+        for path in &input.files {
+            let (source, finding) = read_source(path)?.add_to(&mut load.sources, from);
+            load.findings.extend(finding);
+            load_source(&mut load, source);
+        }
+    }
+    tell_duplicates(&mut load);
+    if inputs.iter().any(|input| input.whole_project) {
+        tell_unknown_worker_tools(&mut load);
+    }
+    load.sort_findings();
+    Ok(load)
+}
+
+impl Load {
+    /// The tools without errors, in order.
+    pub fn valid_tools(&self) -> impl Iterator<Item = &LoadedTool> {
+        self.tools.iter().filter(|loaded| loaded.tool.valid)
+    }
+
+    /// Whether there is an error among the findings.
+    pub fn has_errors(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Error)
+    }
+
+    pub(super) fn sort_findings(&mut self) {
+        self.findings
+            .sort_by_key(|finding| (finding.primary.source, finding.primary.span, finding.rule.code));
+    }
+}
+
+fn load_source(load: &mut Load, source: crate::text::SourceId) {
+    let Some(file) = load.sources.get(source) else { return };
+    let (tree, findings) = parse(source, &file.text);
+    load.findings.extend(findings);
+    let (definitions, findings) = lower(source, &file.text, &tree, FileKind::of_name(&file.name));
+    load.findings.extend(findings);
+    for tool in definitions.tools {
+        let (entry, findings) = compile_tool(&tool);
+        // What is wrong with a broken form was told already.
+        load.findings.extend(findings.into_iter().filter(|_| tool.valid));
+        load.tools.push(LoadedTool { tool, entry: Arc::new(entry) });
+    }
+    load.workers.extend(definitions.workers);
+}
+
+/// Names are unique in a project, for tools and for workers.
+fn tell_duplicates(load: &mut Load) {
+    let mut first: HashMap<String, Location> = HashMap::new();
+    for LoadedTool { tool, .. } in &mut load.tools {
+        let here = Location { source: tool.source, span: tool.name.span };
+        if let Some(finding) = duplicate(&mut first, &tool.name, here, "tools") {
+            tool.valid = false;
+            load.findings.push(finding);
+        }
+    }
+    let mut first: HashMap<String, Location> = HashMap::new();
+    for worker in &mut load.workers {
+        let Some(source) = worker.source else { continue };
+        let here = Location { source, span: worker.name.span };
+        if let Some(finding) = duplicate(&mut first, &worker.name, here, "workers") {
+            worker.valid = false;
+            load.findings.push(finding);
+        }
+    }
+}
+
+fn duplicate(
+    first: &mut HashMap<String, Location>,
+    name: &Spanned<String>,
+    here: Location,
+    what: &str,
+) -> Option<Diagnostic> {
+    let Some(&other) = first.get(&name.value) else {
+        first.insert(name.value.clone(), here);
+        return None;
+    };
+    let mut finding =
+        Diagnostic::new(&rules::DUPLICATE_NAME, here, format!("two {what} called `{}`", name.value));
+    finding
+        .labels
+        .push(crate::diagnostic::Label { location: other, message: String::from("first defined here") });
+    Some(finding)
+}
+
+fn tell_unknown_worker_tools(load: &mut Load) {
+    let names = |kind: ToolKind| -> Vec<&str> {
+        let of_kind = load.tools.iter().filter(move |loaded| loaded.tool.kind == kind);
+        of_kind.map(|loaded| loaded.tool.name.value.as_str()).collect()
+    };
+    let (normal, exit) = (names(ToolKind::Normal), names(ToolKind::Exit));
+    let mut findings = Vec::new();
+    for worker in &mut load.workers {
+        let Some(source) = worker.source else { continue };
+        let lists = [(&worker.tools, &normal, "tool"), (&worker.exit_tools, &exit, "exit tool")];
+        for (wanted, known, what) in lists {
+            for name in wanted.iter().flatten().filter(|name| !known.contains(&name.value.as_str())) {
+                let location = Location { source, span: name.span };
+                let message = format!(
+                    "worker `{}` names the {what} `{}`, which the project does not have",
+                    worker.name.value, name.value
+                );
+                let mut finding = Diagnostic::new(&rules::UNKNOWN_WORKER_TOOL, location, message);
+                if let Some(near) = nearest(&name.value, known.iter().copied()) {
+                    finding = finding.labelled(format!("did you mean \"{near}\"?")).fixed_by(
+                        format!("write \"{near}\""),
+                        name.span,
+                        format!("\"{near}\""),
+                    );
+                }
+                findings.push(finding);
+                worker.valid = false;
+            }
+        }
+    }
+    load.findings.append(&mut findings);
+}

@@ -1,0 +1,19 @@
+//! Anthropic messages: `input_schema`, nothing closed that the spec leaves open.
+
+use serde_json::{Value, json};
+
+use super::parameters::{Close, emit_properties, emit_required};
+use crate::spec::Tool;
+
+/// One element of a request's `tools`.
+pub(super) fn emit_tool(tool: &Tool) -> Value {
+    json!({
+        "name": tool.name.value,
+        "description": tool.description.value,
+        "input_schema": {
+            "type": "object",
+            "properties": emit_properties(tool, Close::No),
+            "required": emit_required(tool),
+        }
+    })
+}

@@ -1,0 +1,31 @@
+//! OpenAI chat completions; Ollama takes the same.
+
+use serde_json::{Value, json};
+
+use super::parameters::{Close, emit_properties, emit_required};
+use crate::spec::Tool;
+
+/// One element of a request's `tools`.
+pub(super) fn emit_tool(tool: &Tool) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": tool.name.value,
+            "description": tool.description.value,
+            "parameters": emit_parameters(tool),
+        }
+    })
+}
+
+/// The parameters schema, objects closed.
+pub(super) fn emit_parameters(tool: &Tool) -> Value {
+    if tool.arguments.is_empty() {
+        return json!({"type": "object", "properties": {}});
+    }
+    json!({
+        "type": "object",
+        "properties": emit_properties(tool, Close::Yes),
+        "required": emit_required(tool),
+        "additionalProperties": false,
+    })
+}

@@ -1,0 +1,16 @@
+//! OpenAI responses: the chat completions definition, flat.
+
+use serde_json::{Value, json};
+
+use super::openai::emit_parameters;
+use crate::spec::Tool;
+
+/// One element of a request's `tools`.
+pub(super) fn emit_tool(tool: &Tool) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name.value,
+        "description": tool.description.value,
+        "parameters": emit_parameters(tool),
+    })
+}

@@ -1,0 +1,266 @@
+//! Tool forms.
+
+use super::Lowerer;
+use super::plist::Entry;
+use super::schema::{KEYWORDS, Place};
+use crate::diagnostic::rules;
+use crate::spec::units::{parse_bytes, parse_duration};
+use crate::spec::{Argument, Effect, Permissions, Tool, ToolKind, nearest};
+use crate::syntax::{Datum, DatumKind};
+use crate::text::{Span, Spanned};
+
+const TOOL_KEYS: [&str; 16] = [
+    "name",
+    "description",
+    "args",
+    "async",
+    "confirm",
+    "include",
+    "category",
+    "function",
+    "script",
+    "timeout",
+    "memory",
+    "allow",
+    "effect",
+    "accepts",
+    "rejects",
+    "targets",
+];
+
+/// The longest name that every API takes.
+const MAX_NAME: usize = 64;
+
+impl Lowerer {
+    /// The tool that a form's plist is; `None` when it has no usable name.
+    pub(super) fn lower_tool(&mut self, kind: ToolKind, span: Span, items: Vec<Datum>) -> Option<Tool> {
+        let entries = self.read_plist(items, &TOOL_KEYS);
+        let mut tool = Tool {
+            source: self.source,
+            span,
+            kind,
+            name: Spanned::default(),
+            description: Spanned::default(),
+            arguments: Vec::new(),
+            is_async: false,
+            script: None,
+            has_function: false,
+            timeout: None,
+            memory: None,
+            permissions: Permissions::default(),
+            effect: Effect::default(),
+            valid: true,
+        };
+        let mut named = false;
+        for entry in entries {
+            if entry.key == "name" {
+                named = true;
+            }
+            self.lower_tool_key(&mut tool, entry);
+        }
+        if !named {
+            let head = Span::new(span.start as usize, span.start as usize + 1);
+            self.findings.push(
+                self.finding(&rules::MISSING_NAME, head, String::from("a tool needs a `:name`"))
+                    .note("add `:name \"…\"`, up to 64 of A-Z a-z 0-9 _ -"),
+            );
+        }
+        if tool.name.value.is_empty() {
+            return None;
+        }
+        if tool.description.value.trim().is_empty() {
+            let message = format!(
+                "`{}` has no `:description`, so the model cannot know when to use it",
+                tool.name.value
+            );
+            self.tell(&rules::MISSING_DESCRIPTION, tool.name.span, message);
+        }
+        tool.valid = !self.has_error_in(span);
+        Some(tool)
+    }
+
+    fn lower_tool_key(&mut self, tool: &mut Tool, entry: Entry) {
+        let Entry { key, key_span, value } = entry;
+        let span = value.span;
+        match key.as_str() {
+            "name" => {
+                if let Some(name) = self.take_string("name", value) {
+                    self.check_name(&name, span);
+                    tool.name = Spanned::new(name, span);
+                }
+            }
+            "description" => {
+                if let Some(text) = self.take_string("description", value) {
+                    tool.description = Spanned::new(text, span);
+                }
+            }
+            "args" => tool.arguments = self.lower_arguments(value),
+            "async" => tool.is_async = self.take_flag("async", &value),
+            "function" => tool.has_function = true,
+            "script" => {
+                tool.script = self.take_string("script", value).map(|path| Spanned::new(path, span));
+            }
+            "timeout" => {
+                tool.timeout = self.take_parsed(
+                    "timeout",
+                    value,
+                    "a duration such as \"5s\" or \"500ms\"",
+                    parse_duration,
+                );
+            }
+            "memory" => {
+                tool.memory = self.take_parsed("memory", value, "a size such as \"64MiB\"", parse_bytes)
+            }
+            "allow" => tool.permissions = self.lower_permissions(value),
+            "effect" => {
+                let effect = |word: &str| match word {
+                    "pure" => Some(Effect::Pure),
+                    "keyed" => Some(Effect::Keyed),
+                    "once" => Some(Effect::Once),
+                    _ => None,
+                };
+                if let Some(effect) = self.take_parsed("effect", value, "pure, keyed or once", effect) {
+                    tool.effect = effect;
+                }
+            }
+            // Read by Emacs, by approvals, by the examples' checker; they change nothing here.
+            "confirm" | "include" | "category" | "accepts" | "rejects" | "targets" => {}
+            _ => {
+                let entry = Entry { key, key_span, value };
+                self.tell_unknown_key(&rules::UNKNOWN_TOOL_KEY, &entry, "a tool", &TOOL_KEYS);
+            }
+        }
+    }
+
+    /// Names that every API takes.
+    pub(super) fn check_name(&mut self, name: &str, span: Span) {
+        let problem = if name.is_empty() {
+            Some(String::from("a name cannot be empty"))
+        } else if let Some(bad) = name.chars().find(|c| !c.is_ascii_alphanumeric() && *c != '_' && *c != '-')
+        {
+            Some(format!("`{bad}` cannot stand in a name; APIs take A-Z a-z 0-9 _ -"))
+        } else if name.len() > MAX_NAME {
+            Some(format!("a name of {} characters; APIs take {MAX_NAME}", name.len()))
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            self.tell(&rules::INVALID_NAME, span, problem);
+        }
+    }
+
+    fn lower_arguments(&mut self, value: Datum) -> Vec<Argument> {
+        let span = value.span;
+        let items = match value.kind {
+            DatumKind::List(items) => items,
+            DatumKind::Invalid => return Vec::new(),
+            DatumKind::Quoted(inner) => {
+                self.tell_quoted(span, &inner);
+                return Vec::new();
+            }
+            kind => {
+                let found = Datum { span, kind };
+                let message = format!("`:args` takes a list of argument plists, found {}", found.describe());
+                let finding = self.finding(&rules::ARGS_NOT_A_LIST, span, message);
+                self.findings.push(finding.note("write `:args ((:name \"…\" :type string) …)`"));
+                return Vec::new();
+            }
+        };
+        if matches!(items.first(), Some(Datum { kind: DatumKind::Keyword(_), .. })) {
+            let message = String::from("`:args` takes a list of argument plists, found a single plist");
+            let finding = self.finding(&rules::ARGS_NOT_A_LIST, span, message);
+            self.findings.push(finding.note("wrap it in one more pair of parentheses"));
+            return Vec::new();
+        }
+        let mut arguments: Vec<Argument> = Vec::new();
+        for item in items {
+            let Some(argument) = self.lower_argument(item) else { continue };
+            if let Some(first) = arguments.iter().find(|known| known.name.value == argument.name.value) {
+                let message = format!("two arguments called `{}`", argument.name.value);
+                let finding = self.finding(&rules::DUPLICATE_ARGUMENT, argument.name.span, message);
+                self.findings.push(finding.and_at(first.name.span, "first given here"));
+                continue;
+            }
+            arguments.push(argument);
+        }
+        arguments
+    }
+
+    fn lower_argument(&mut self, item: Datum) -> Option<Argument> {
+        let span = item.span;
+        let items = match item.kind {
+            DatumKind::List(items)
+                if matches!(items.first(), Some(Datum { kind: DatumKind::Keyword(_), .. })) =>
+            {
+                items
+            }
+            DatumKind::Invalid => return None,
+            DatumKind::Quoted(inner) => {
+                self.tell_quoted(span, &inner);
+                return None;
+            }
+            kind => {
+                let found = Datum { span, kind };
+                let message =
+                    format!("an argument is a plist `(:name \"…\" :type …)`, found {}", found.describe());
+                self.tell(&rules::ARGS_NOT_A_LIST, span, message);
+                return None;
+            }
+        };
+        let known: Vec<&str> = KEYWORDS.iter().copied().chain(["name", "optional"]).collect();
+        let mut entries = self.read_plist(items, &known);
+        let name = match entries.iter().position(|entry| entry.key == "name") {
+            Some(index) => {
+                let value = entries.remove(index).value;
+                let name_span = value.span;
+                Spanned::new(self.take_string("name", value)?, name_span)
+            }
+            None => {
+                self.tell(&rules::MISSING_NAME, span, String::from("an argument needs a `:name`"));
+                return None;
+            }
+        };
+        let optional = match entries.iter().position(|entry| entry.key == "optional") {
+            Some(index) => {
+                let value = entries.remove(index).value;
+                self.take_flag("optional", &value)
+            }
+            None => false,
+        };
+        let describes_type = ["type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const"];
+        let typed = entries.iter().any(|entry| describes_type.contains(&entry.key.as_str()));
+        let schema = self.lower_keywords(entries, span, Place::Argument);
+        if !typed {
+            let message = format!("the argument `{}` has no `:type`", name.value);
+            self.tell(&rules::MISSING_TYPE, name.span, message);
+        }
+        Some(Argument { name, optional, schema, span })
+    }
+
+    fn lower_permissions(&mut self, value: Datum) -> Permissions {
+        let mut permissions = Permissions::default();
+        let DatumKind::List(items) = value.kind else {
+            self.tell_wrong("allow", &value, "a plist such as `(:read [\"notes/\"])`");
+            return permissions;
+        };
+        let known = ["net", "read", "write", "run", "env"];
+        for entry in self.read_plist(items, &known) {
+            match permissions.list_mut(&entry.key) {
+                Some(list) => {
+                    let strings = self.take_strings(&entry.key, entry.value).unwrap_or_default();
+                    list.extend(strings.into_iter().map(|string| string.value));
+                }
+                None => {
+                    let message = format!("`:{}` is no permission", entry.key);
+                    let mut finding = self.finding(&rules::ALLOW_UNKNOWN, entry.key_span, message);
+                    finding = match nearest(&entry.key, known) {
+                        Some(near) => finding.labelled(format!("did you mean `:{near}`?")),
+                        None => finding.note("permissions: :net :read :write :run :env"),
+                    };
+                    self.findings.push(finding);
+                }
+            }
+        }
+        permissions
+    }
+}

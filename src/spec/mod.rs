@@ -1,0 +1,29 @@
+//! Specs: tools, exit tools and workers, lowered from trees.
+//!
+//! In goes the text of one file, out come its [`Definitions`] and findings. A tool with an error is kept, marked
+//! as not valid, so that everything after it still knows its name. Nothing here reads a file or looks at a script.
+
+mod json;
+mod lower;
+mod nearest;
+mod permissions;
+mod tool;
+mod units;
+mod worker;
+
+pub use json::{Json, JsonKind, Member};
+pub use lower::{FileKind, lower, lower_tool};
+pub use nearest::nearest;
+pub use permissions::Permissions;
+pub use tool::{Argument, Effect, Tool, ToolKind};
+pub use units::{parse_bytes, parse_duration};
+pub use worker::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages, Timers, WorkerSpec};
+
+/// What one file defines.
+#[derive(Debug, Clone, Default)]
+pub struct Definitions {
+    /// Tools and exit tools, in source order.
+    pub tools: Vec<Tool>,
+    /// Workers, in source order.
+    pub workers: Vec<WorkerSpec>,
+}

@@ -1,0 +1,288 @@
+//! Backslash escapes of strings and character literals.
+//!
+//! Source: "Basic Char Syntax", "General Escape Syntax", "Ctl-Char Syntax", "Meta-Char Syntax" and "Syntax for
+//! Strings" in the Emacs Lisp reference manual (Emacs 30).
+
+use std::borrow::Cow;
+
+use crate::diagnostic::{Rule, rules};
+
+/// An escape that cannot be read as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// Byte offset of its backslash in the text that was decoded.
+    pub(super) at: usize,
+    /// Length in bytes.
+    pub(super) len: usize,
+    pub(super) rule: &'static Rule,
+    pub(super) message: String,
+}
+
+/// What one escape stands for.
+enum Escape {
+    /// A character, by code.
+    Code(u32),
+    /// Nothing: an escaped newline or space.
+    Nothing,
+    /// A byte that is no character.
+    RawByte(u32),
+    /// Not an escape; told in a clause.
+    Invalid(String),
+}
+
+const META: u32 = 1 << 27;
+const CONTROL: u32 = 1 << 26;
+const SHIFT: u32 = 1 << 25;
+const HYPER: u32 = 1 << 24;
+const SUPER: u32 = 1 << 23;
+const ALT: u32 = 1 << 22;
+
+/// The text of a string literal whose inside (without the quotes) is `raw`. What cannot be read is left out or
+/// replaced, and told in `problems`.
+pub(super) fn decode_string<'t>(raw: &'t str, problems: &mut Vec<Problem>) -> Cow<'t, str> {
+    let Some(first) = memchr::memchr(b'\\', raw.as_bytes()) else { return Cow::Borrowed(raw) };
+    let mut text = String::with_capacity(raw.len());
+    let mut at = 0;
+    let mut next = Some(first);
+    while let Some(backslash) = next {
+        text.push_str(raw.get(at..backslash).unwrap_or(""));
+        let rest = raw.get(backslash + 1..).unwrap_or("");
+        let (escape, len) = read_escape(rest, true);
+        let mut problem = |rule, message| {
+            problems.push(Problem { at: backslash, len: len + 1, rule, message });
+        };
+        match escape {
+            Escape::Nothing => {}
+            Escape::Code(code) => match char::from_u32(code) {
+                Some(character) => text.push(character),
+                None => problem(&rules::BAD_ESCAPE, String::from("escape is not a Unicode character")),
+            },
+            Escape::RawByte(byte) => {
+                text.extend(char::from_u32(byte));
+                problem(
+                    &rules::RAW_BYTE,
+                    format!("escape is the raw byte {byte:#x} in Emacs; taken as U+{byte:04X}"),
+                );
+            }
+            Escape::Invalid(message) => problem(&rules::BAD_ESCAPE, message),
+        }
+        at = backslash + 1 + len;
+        next = raw.as_bytes().get(at..).and_then(|tail| memchr::memchr(b'\\', tail)).map(|found| at + found);
+    }
+    text.push_str(raw.get(at..).unwrap_or(""));
+    Cow::Owned(text)
+}
+
+/// The code of a character literal and its length in bytes; `raw` starts after the question mark.
+pub(super) fn decode_character(raw: &str) -> (Result<u32, String>, usize) {
+    match raw.chars().next() {
+        None => (Err(String::from("a character is missing after `?`")), 0),
+        Some('\\') => {
+            let (escape, len) = read_escape(raw.get(1..).unwrap_or(""), false);
+            let code = match escape {
+                Escape::Code(code) | Escape::RawByte(code) => Ok(code),
+                Escape::Nothing => Err(String::from("an escaped newline is no character")),
+                Escape::Invalid(message) => Err(message),
+            };
+            (code, len + 1)
+        }
+        Some(character) => (Ok(u32::from(character)), character.len_utf8()),
+    }
+}
+
+/// Reads one escape; `rest` starts after the backslash. Returns what it is and its length.
+fn read_escape(rest: &str, in_string: bool) -> (Escape, usize) {
+    let mut modifiers = 0;
+    let mut at = 0;
+    // Modifier prefixes may be stacked: `?\C-\M-x`. Each further one may bring its own backslash.
+    loop {
+        let tail = rest.get(at..).unwrap_or("");
+        let modifier = match tail.as_bytes() {
+            [b'^', ..] => Some((CONTROL, 1)),
+            [b'C', b'-', ..] => Some((CONTROL, 2)),
+            [b'M', b'-', ..] => Some((META, 2)),
+            [b'S', b'-', ..] if !in_string => Some((SHIFT, 2)),
+            [b'H', b'-', ..] if !in_string => Some((HYPER, 2)),
+            [b'A', b'-', ..] if !in_string => Some((ALT, 2)),
+            [b's', b'-', ..] if !in_string => Some((SUPER, 2)),
+            _ => None,
+        };
+        if let Some((bit, len)) = modifier {
+            modifiers |= bit;
+            at += len;
+            match rest.get(at..).unwrap_or("").chars().next() {
+                None => {
+                    return (Escape::Invalid(String::from("a character is missing after a modifier")), at);
+                }
+                Some('\\') => at += 1,
+                Some(character) => {
+                    return (modified(u32::from(character), modifiers, in_string), at + character.len_utf8());
+                }
+            }
+            continue;
+        }
+        let (escape, len) = read_plain_escape(tail, in_string);
+        let escape = match escape {
+            Escape::Code(code) if modifiers != 0 => modified(code, modifiers, in_string),
+            other => other,
+        };
+        return (escape, at + len);
+    }
+}
+
+fn modified(code: u32, mut modifiers: u32, in_string: bool) -> Escape {
+    let mut code = code;
+    if modifiers & CONTROL != 0 {
+        let plain = char::from_u32(code).filter(char::is_ascii).map(|c| c.to_ascii_uppercase() as u32);
+        match plain {
+            Some(0x3F) => (code, modifiers) = (0x7F, modifiers & !CONTROL),
+            Some(upper @ 0x40..=0x5F) => (code, modifiers) = (upper & 0x1F, modifiers & !CONTROL),
+            _ => {}
+        }
+    }
+    if !in_string || modifiers == 0 {
+        return Escape::Code(code | modifiers);
+    }
+    if modifiers == META && code < 0x80 {
+        return Escape::RawByte(code | 0x80);
+    }
+    Escape::Invalid(String::from("a string cannot hold a character with this modifier"))
+}
+
+fn read_plain_escape(rest: &str, in_string: bool) -> (Escape, usize) {
+    let Some(first) = rest.chars().next() else {
+        return (Escape::Invalid(String::from("a character is missing after the backslash")), 0);
+    };
+    let code = |code: u32| (Escape::Code(code), 1);
+    match first {
+        'a' => code(7),
+        'b' => code(8),
+        't' => code(9),
+        'n' => code(10),
+        'v' => code(11),
+        'f' => code(12),
+        'r' => code(13),
+        'e' => code(27),
+        's' => code(32),
+        'd' => code(127),
+        '\n' if in_string => (Escape::Nothing, 1),
+        '\r' if in_string && rest.starts_with("\r\n") => (Escape::Nothing, 2),
+        ' ' if in_string => (Escape::Nothing, 1),
+        'x' => read_hex(rest, in_string),
+        'u' => read_fixed(rest, 4),
+        'U' => read_fixed(rest, 8),
+        'N' => read_named(rest),
+        '0'..='7' => {
+            let digits = rest.bytes().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
+            let value = u32::from_str_radix(rest.get(..digits).unwrap_or("0"), 8).unwrap_or(0);
+            (byte_or_code(value), digits)
+        }
+        other => (Escape::Code(u32::from(other)), other.len_utf8()),
+    }
+}
+
+/// `\xH…`: any number of digits; in a string `\ ` after them ends them and is no text.
+fn read_hex(rest: &str, in_string: bool) -> (Escape, usize) {
+    let digits = rest.get(1..).unwrap_or("");
+    let digits = digits.get(..digits.bytes().take_while(u8::is_ascii_hexdigit).count()).unwrap_or("");
+    let len = 1 + digits.len();
+    if digits.is_empty() {
+        return (Escape::Invalid(String::from("`\\x` needs hexadecimal digits")), len);
+    }
+    let significant = digits.trim_start_matches('0');
+    let value = if significant.len() > 6 { u32::MAX } else { u32::from_str_radix(digits, 16).unwrap_or(0) };
+    let ended = in_string && rest.get(len..).is_some_and(|tail| tail.starts_with("\\ "));
+    let escape = match value {
+        0..=0x10_FFFF => byte_or_code(value),
+        _ => Escape::Invalid(format!("`\\x{digits}` is beyond Unicode")),
+    };
+    (escape, if ended { len + 2 } else { len })
+}
+
+fn byte_or_code(value: u32) -> Escape {
+    if (0x80..=0xFF).contains(&value) { Escape::RawByte(value) } else { Escape::Code(value) }
+}
+
+/// `\uXXXX` and `\U00XXXXXX`.
+fn read_fixed(rest: &str, wanted: usize) -> (Escape, usize) {
+    let have = rest.bytes().skip(1).take(wanted).take_while(u8::is_ascii_hexdigit).count();
+    let name = if wanted == 4 { 'u' } else { 'U' };
+    if have < wanted {
+        return (Escape::Invalid(format!("`\\{name}` needs {wanted} hexadecimal digits")), 1 + have);
+    }
+    let value = rest.get(1..=wanted).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    match value.and_then(char::from_u32) {
+        Some(character) => (Escape::Code(u32::from(character)), 1 + wanted),
+        None => (Escape::Invalid(format!("`\\{name}` names no Unicode character")), 1 + wanted),
+    }
+}
+
+/// `\N{SNOWMAN}` and `\N{U+2603}`.
+fn read_named(rest: &str) -> (Escape, usize) {
+    let inside = rest.strip_prefix("N{").and_then(|tail| tail.find('}').and_then(|end| tail.get(..end)));
+    let Some(name) = inside else {
+        return (Escape::Invalid(String::from("`\\N` needs a character name in braces")), 1);
+    };
+    let len = name.len() + 3;
+    let found = match name.strip_prefix("U+") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok().and_then(char::from_u32),
+        None => unicode_names2::character(&name.split_whitespace().collect::<Vec<_>>().join(" ")),
+    };
+    match found {
+        Some(character) => (Escape::Code(u32::from(character)), len),
+        None => (Escape::Invalid(format!("`\\N{{{name}}}` names no Unicode character")), len),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(raw: &str) -> (String, usize) {
+        let mut problems = Vec::new();
+        (decode_string(raw, &mut problems).into_owned(), problems.len())
+    }
+
+    #[test]
+    fn strings() {
+        for (raw, text) in [
+            ("plain", "plain"),
+            (r#"a\"b\\c"#, "a\"b\\c"),
+            (r"\t\n\e\d\s\a", "\t\n\u{1b}\u{7f} \u{7}"),
+            (r"\x41\ 1\x41g", "A1Ag"),
+            (r"\u00e9\U0001F600", "é😀"),
+            (r"\N{SNOWMAN}\N{U+2603}\N{LATIN SMALL LETTER A}", "☃☃a"),
+            (r"\101\^C\C-c\^?", "A\u{3}\u{3}\u{7f}"),
+            ("join\\\ned\\ up", "joinedup"),
+            ("crlf\\\r\nx", "crlfx"),
+            (r"\q\é", "qé"),
+            (r"\s-", " -"),
+        ] {
+            assert_eq!(decoded(raw), (text.to_owned(), 0), "{raw}");
+        }
+        for (raw, text) in
+            [(r"a\u12", "a"), (r"\N{NO SUCH}", ""), (r"\xe9", "é"), (r"x\", "x"), (r"\x110000", "")]
+        {
+            assert_eq!(decoded(raw), (text.to_owned(), 1), "{raw}");
+        }
+    }
+
+    #[test]
+    fn characters() {
+        for (raw, code, len) in [
+            ("a)", 97, 1),
+            (r"\()", 40, 2),
+            (r"\C-x ", 24, 4),
+            (r"\^I", 9, 3),
+            (r"\M-x", META | 120, 4),
+            (r"\C-\M-x", META | 24, 7),
+            (r"\s-a", SUPER | 97, 4),
+            (r"\s ", 32, 2),
+            ("é", 233, 2),
+            (r"\N{SNOWMAN}", 0x2603, 11),
+        ] {
+            assert_eq!(decode_character(raw), (Ok(code), len), "{raw}");
+        }
+        assert!(decode_character("").0.is_err());
+    }
+}

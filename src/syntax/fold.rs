@@ -1,0 +1,285 @@
+//! Constant folding: what a form is when nothing may be executed.
+//!
+//! `quote`, `function`, `list`, `vector`, `cons`, `append`, `concat`, `format` and backquote are folded; any other
+//! call is a finding at its place, and its value is [`DatumKind::Invalid`], about which nobody complains again.
+
+use super::number::{Number, parse_number};
+use super::tree::{Kind, NodeId, Tree};
+use super::{escape, fold_calls};
+use crate::diagnostic::{Diagnostic, Rule, rules};
+use crate::text::{Location, SourceId, Span};
+
+/// Constants deeper than this are refused; real specs stay below 20.
+const MAX_DEPTH: usize = 128;
+
+/// A constant and where it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Datum {
+    /// Where.
+    pub span: Span,
+    /// What.
+    pub kind: DatumKind,
+}
+
+/// What a constant is. `nil` is the empty list.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DatumKind {
+    /// A symbol other than `nil`.
+    Symbol(String),
+    /// A keyword, with its colon.
+    Keyword(String),
+    /// A string.
+    String(String),
+    /// A number; a character literal is its code.
+    Number(Number),
+    /// A float that JSON does not have, as it was written.
+    NotFinite(String),
+    /// A proper list.
+    List(Vec<Datum>),
+    /// A list whose last tail is no list: its elements, then that tail.
+    Dotted(Vec<Datum>, Box<Datum>),
+    /// A vector.
+    Vector(Vec<Datum>),
+    /// A quote inside data that is already quoted; harmless in code, wrong in data.
+    Quoted(Box<Datum>),
+    /// Not a constant; already told.
+    Invalid,
+}
+
+impl Datum {
+    /// Whether it is `nil` or `()`.
+    pub fn is_nil(&self) -> bool {
+        matches!(&self.kind, DatumKind::List(items) if items.is_empty())
+    }
+
+    /// What it is, for a message: `a string`, `a vector`.
+    pub fn describe(&self) -> &'static str {
+        match &self.kind {
+            DatumKind::Symbol(_) => "a symbol",
+            DatumKind::Keyword(_) => "a keyword",
+            DatumKind::String(_) => "a string",
+            DatumKind::Number(Number::Integer(_) | Number::Unsigned(_)) => "an integer",
+            DatumKind::Number(Number::Float(_) | Number::Rounded(_)) | DatumKind::NotFinite(_) => "a float",
+            DatumKind::List(items) if items.is_empty() => "nil",
+            DatumKind::List(_) => "a list",
+            DatumKind::Dotted(..) => "a dotted list",
+            DatumKind::Vector(_) => "a vector",
+            DatumKind::Quoted(_) => "a quoted form",
+            DatumKind::Invalid => "no constant",
+        }
+    }
+}
+
+/// How a form is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Code or unquoted data: calls of the folded functions are folded, keyword lists are data.
+    Evaluated,
+    /// Data: nothing is folded.
+    Quoted,
+    /// Data, but for what stands under a comma.
+    Backquoted,
+}
+
+/// Folds forms of one tree, collecting findings.
+pub struct Folder<'t> {
+    pub(super) tree: &'t Tree,
+    pub(super) text: &'t str,
+    source: SourceId,
+    /// What was found so far.
+    pub findings: Vec<Diagnostic>,
+}
+
+impl<'t> Folder<'t> {
+    /// A folder over `tree`, read from `text`, the whole of `source`.
+    pub fn new(source: SourceId, text: &'t str, tree: &'t Tree) -> Self {
+        Self { tree, text, source, findings: Vec::new() }
+    }
+
+    /// The constant that `id` is.
+    pub fn fold(&mut self, id: NodeId) -> Datum {
+        self.fold_in(id, Mode::Evaluated, 0)
+    }
+
+    pub(super) fn fold_in(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
+        let span = self.tree.span(id);
+        if depth > MAX_DEPTH {
+            let message = format!("data is nested deeper than {MAX_DEPTH} levels");
+            return self.invalid(&rules::TOO_DEEP, span, message);
+        }
+        let text = self.tree.text(id, self.text);
+        let kind = match self.tree.kind(id) {
+            Kind::Symbol if text == "nil" => DatumKind::List(Vec::new()),
+            Kind::Symbol => DatumKind::Symbol(unescape_symbol(text)),
+            Kind::Keyword => DatumKind::Keyword(unescape_symbol(text)),
+            Kind::String => {
+                let inside = text.get(1..text.len().saturating_sub(1)).unwrap_or("");
+                // Escape problems were told by the reader.
+                DatumKind::String(escape::decode_string(inside, &mut Vec::new()).into_owned())
+            }
+            Kind::Integer | Kind::Float => match parse_number(text) {
+                Some(number) => DatumKind::Number(number),
+                None => DatumKind::NotFinite(text.to_owned()),
+            },
+            Kind::Character => {
+                let code = escape::decode_character(text.get(1..).unwrap_or("")).0.unwrap_or(0);
+                DatumKind::Number(Number::Integer(i64::from(code)))
+            }
+            Kind::List if mode == Mode::Evaluated => return self.fold_evaluated_list(id, depth),
+            Kind::List => return self.fold_data_list(id, mode, depth),
+            Kind::Vector => {
+                // A vector evaluates to itself: what is inside is data, except under a comma.
+                let mode = if mode == Mode::Backquoted { mode } else { Mode::Quoted };
+                let (items, _) = self.fold_items(id, mode, depth);
+                DatumKind::Vector(items)
+            }
+            Kind::Quote => return self.fold_quote(id, mode, depth),
+            Kind::Function => return self.fold_function(id, span),
+            Kind::Backquote if mode == Mode::Evaluated => {
+                return self.fold_prefixed(id, Mode::Backquoted, depth);
+            }
+            Kind::Unquote if mode == Mode::Backquoted => {
+                return self.fold_prefixed(id, Mode::Evaluated, depth);
+            }
+            Kind::Backquote | Kind::Unquote | Kind::Splice => {
+                let message = String::from("a backquote or comma has no constant meaning here");
+                return self.invalid(&rules::NOT_A_CONSTANT, span, message);
+            }
+            Kind::Dot => {
+                let message = String::from("a dot belongs before the last element of a list");
+                return self.invalid(&rules::BAD_DOT, span, message);
+            }
+            Kind::Opaque => {
+                let message = format!("not a constant: `{}`", excerpt(text));
+                return self.invalid(&rules::NOT_A_CONSTANT, span, message);
+            }
+        };
+        Datum { span, kind }
+    }
+
+    fn fold_quote(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
+        if mode == Mode::Evaluated {
+            return self.fold_prefixed(id, Mode::Quoted, depth);
+        }
+        let inner = self.fold_prefixed(id, mode, depth);
+        Datum { span: self.tree.span(id), kind: DatumKind::Quoted(Box::new(inner)) }
+    }
+
+    /// The form under a prefix, in the given mode. A missing one was told by the reader.
+    fn fold_prefixed(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
+        match self.tree.children(id).next() {
+            Some(inner) => self.fold_in(inner, mode, depth + 1),
+            None => Datum { span: self.tree.span(id), kind: DatumKind::Invalid },
+        }
+    }
+
+    /// `#'name` is the name; `#'(lambda …)` is code.
+    fn fold_function(&mut self, id: NodeId, span: Span) -> Datum {
+        let inner = self.tree.children(id).next();
+        match inner.filter(|&inner| self.tree.kind(inner) == Kind::Symbol) {
+            Some(inner) => {
+                Datum { span, kind: DatumKind::Symbol(unescape_symbol(self.tree.text(inner, self.text))) }
+            }
+            None => self.not_a_constant(id),
+        }
+    }
+
+    fn fold_evaluated_list(&mut self, id: NodeId, depth: usize) -> Datum {
+        let head = self.tree.children(id).next();
+        match head.filter(|&head| self.tree.kind(head) == Kind::Symbol) {
+            Some(head) if self.tree.text(head, self.text) != "nil" => {
+                fold_calls::fold_call(self, id, head, depth)
+            }
+            Some(_) | None => self.fold_data_list(id, Mode::Evaluated, depth),
+        }
+    }
+
+    fn fold_data_list(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
+        let (items, tail) = self.fold_items(id, mode, depth);
+        let kind = match tail.map(|tail| (tail.span, tail.kind)) {
+            None => DatumKind::List(items),
+            Some((_, DatumKind::List(rest))) => DatumKind::List(items.into_iter().chain(rest).collect()),
+            Some((span, kind)) => DatumKind::Dotted(items, Box::new(Datum { span, kind })),
+        };
+        Datum { span: self.tree.span(id), kind }
+    }
+
+    /// The elements of a list or vector, and what stands after a dot.
+    fn fold_items(&mut self, id: NodeId, mode: Mode, depth: usize) -> (Vec<Datum>, Option<Datum>) {
+        let mut items = Vec::new();
+        let mut children = self.tree.children(id);
+        while let Some(child) = children.next() {
+            match self.tree.kind(child) {
+                Kind::Dot => {
+                    let mut rest = children.clone();
+                    if let (Some(tail), None, false) = (rest.next(), rest.next(), items.is_empty()) {
+                        let tail = self.fold_in(tail, mode, depth + 1);
+                        return (items, Some(tail));
+                    }
+                    let message = String::from("a dot belongs before the last element of a list");
+                    self.tell(&rules::BAD_DOT, self.tree.span(child), message);
+                }
+                Kind::Splice if mode == Mode::Backquoted => {
+                    let span = self.tree.span(child);
+                    let spliced = self.fold_prefixed(child, Mode::Evaluated, depth + 1);
+                    match spliced.kind {
+                        DatumKind::List(more) | DatumKind::Vector(more) => items.extend(more),
+                        DatumKind::Invalid => items.push(spliced),
+                        _ => {
+                            let message = format!("`,@` splices a list, and this is {}", spliced.describe());
+                            items.push(self.invalid(&rules::NOT_A_CONSTANT, span, message));
+                        }
+                    }
+                }
+                _ => items.push(self.fold_in(child, mode, depth + 1)),
+            }
+        }
+        (items, None)
+    }
+
+    pub(super) fn not_a_constant(&mut self, id: NodeId) -> Datum {
+        let message = format!("not a constant: `{}`", excerpt(self.tree.text(id, self.text)));
+        let span = self.tree.span(id);
+        let location = Location { source: self.source, span };
+        self.findings.push(
+            Diagnostic::new(&rules::NOT_A_CONSTANT, location, message)
+                .note("specs are data and never executed; write the value itself"),
+        );
+        Datum { span, kind: DatumKind::Invalid }
+    }
+
+    pub(super) fn invalid(&mut self, rule: &'static Rule, span: Span, message: String) -> Datum {
+        self.tell(rule, span, message);
+        Datum { span, kind: DatumKind::Invalid }
+    }
+
+    fn tell(&mut self, rule: &'static Rule, span: Span, message: String) {
+        self.findings.push(Diagnostic::new(rule, Location { source: self.source, span }, message));
+    }
+}
+
+/// The start of a form, on one line, for a message.
+pub(super) fn excerpt(text: &str) -> String {
+    let one_line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match one_line.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", one_line.get(..end).unwrap_or("")),
+        None => one_line,
+    }
+}
+
+/// A symbol's name: a backslash takes the next character as it is.
+fn unescape_symbol(text: &str) -> String {
+    if !text.contains('\\') {
+        return text.to_owned();
+    }
+    let mut name = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character == '\\' {
+            name.extend(characters.next());
+        } else {
+            name.push(character);
+        }
+    }
+    name
+}

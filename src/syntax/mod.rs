@@ -1,0 +1,21 @@
+//! Emacs-Lisp syntax: text → [`Tree`] → constants.
+//!
+//! [`parse`] is total and linear; [`fold`] turns the code that specs are written in (`list`, `quote`, `concat`,
+//! backquote …) into a [`Datum`] without executing anything. [`lexpr`] converts to and from `lexpr` values, for
+//! Rust programs that hold their specs as such.
+//!
+//! `lexpr`'s own reader does not carry the language (it has no offsets, loses comments, misreads `1+`, `1e3`,
+//! `"\x41"` and `#'f`, and its span API is quadratic); here it stands at the edge only.
+
+mod escape;
+mod fold;
+mod fold_calls;
+pub mod lexpr;
+mod number;
+mod reader;
+mod tree;
+
+pub use fold::{Datum, DatumKind, Folder};
+pub use number::Number;
+pub use reader::parse;
+pub use tree::{Children, Kind, NodeId, Tree};

@@ -1,0 +1,144 @@
+//! The tree the reader makes: one flat array in source order.
+//!
+//! A node knows where its subtree ends, so that its children are found without pointers, a tree of any depth is
+//! dropped in one step, and walking it needs no recursion.
+
+use crate::text::Span;
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `( … )`
+    List,
+    /// `[ … ]`
+    Vector,
+    /// The dot of a dotted pair, between its neighbours.
+    Dot,
+    /// A symbol.
+    Symbol,
+    /// A symbol that begins with a colon.
+    Keyword,
+    /// `"…"`
+    String,
+    /// `12`, `+3.`, `#x1f`
+    Integer,
+    /// `1.5`, `1e3`
+    Float,
+    /// `?a`
+    Character,
+    /// `'x`
+    Quote,
+    /// `#'x`
+    Function,
+    /// `` `x ``
+    Backquote,
+    /// `,x`
+    Unquote,
+    /// `,@x`
+    Splice,
+    /// Reader syntax that no constant has: `#s(…)`, `#[…]`, `#1=x`, `#1#`, `#:x`, `#&8"…"`, `#$`. Its children
+    /// are what stands inside.
+    Opaque,
+}
+
+impl Kind {
+    /// Whether it takes exactly one form after it.
+    pub fn is_prefix(self) -> bool {
+        match self {
+            Self::Quote | Self::Function | Self::Backquote | Self::Unquote | Self::Splice => true,
+            Self::List
+            | Self::Vector
+            | Self::Dot
+            | Self::Symbol
+            | Self::Keyword
+            | Self::String
+            | Self::Integer
+            | Self::Float
+            | Self::Character
+            | Self::Opaque => false,
+        }
+    }
+}
+
+/// A node by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(pub(super) u32);
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    pub(super) span: Span,
+    /// Number of the first node after this one's subtree.
+    pub(super) end: u32,
+}
+
+/// A source, read.
+#[derive(Debug, Clone, Default)]
+pub struct Tree {
+    pub(super) nodes: Vec<Node>,
+    pub(super) comments: Vec<Span>,
+}
+
+impl Tree {
+    /// The top-level forms.
+    pub fn roots(&self) -> Children<'_> {
+        Children { tree: self, next: 0, end: self.nodes.len() as u32 }
+    }
+
+    /// The forms directly inside `id`.
+    pub fn children(&self, id: NodeId) -> Children<'_> {
+        let end = self.nodes.get(id.0 as usize).map_or(id.0, |node| node.end);
+        Children { tree: self, next: id.0 + 1, end }
+    }
+
+    /// What `id` is.
+    pub fn kind(&self, id: NodeId) -> Kind {
+        self.nodes.get(id.0 as usize).map_or(Kind::Opaque, |node| node.kind)
+    }
+
+    /// Where `id` stands.
+    pub fn span(&self, id: NodeId) -> Span {
+        self.nodes.get(id.0 as usize).map_or(Span::default(), |node| node.span)
+    }
+
+    /// Every node in source order, parents before children.
+    pub fn iter(&self) -> impl Iterator<Item = NodeId> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// The comments, in source order, each without its line end.
+    pub fn comments(&self) -> &[Span] {
+        &self.comments
+    }
+
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is no form at all.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+}
+
+/// Sibling nodes, in source order.
+#[derive(Debug, Clone)]
+pub struct Children<'t> {
+    tree: &'t Tree,
+    next: u32,
+    end: u32,
+}
+
+impl Iterator for Children<'_> {
+    type Item = NodeId;
+
+    fn next(&mut self) -> Option<NodeId> {
+        if self.next >= self.end {
+            return None;
+        }
+        let id = NodeId(self.next);
+        self.next = self.tree.nodes.get(self.next as usize).map_or(self.end, |node| node.end);
+        Some(id)
+    }
+}
