@@ -222,7 +222,9 @@ impl<'t> Reader<'t> {
         } else if let Some(node) = open.last().and_then(|&id| self.tree.nodes.get(id as usize).copied()) {
             self.tell_lonely_prefix(node);
         }
+        // Blanks after the last form belong to nobody; an unclosed string's own blanks are its text.
         let trimmed = self.text.get(..end).map_or(end, |before| before.trim_end().len());
+        let trimmed = trimmed.max(self.tree.nodes.last().map_or(0, |last| last.span.end as usize)).min(end);
         for id in open.into_iter().rev() {
             self.end_node(id, trimmed);
         }

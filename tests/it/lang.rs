@@ -1,0 +1,129 @@
+//! `tests/lang/*.md`: the language's documentation and its suite in one.
+//!
+//! A page is prose with fenced blocks. An `eld` or `el` block is a source file; each block after it, up to the next
+//! source, says something of it: `json TARGET` is what compiles for a target, `findings` are the lines of
+//! `check --format concise` without the file name, and none means none.
+
+use std::fs;
+use std::path::Path;
+
+use deftool::diagnostic::render::render_concise;
+use deftool::project::{Load, load_specs, resolve_inputs};
+use deftool::schema::{Target, emit};
+
+struct Block {
+    info: String,
+    text: String,
+    line: usize,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (index, line) in page.lines().enumerate() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(info)) => {
+                open = Some(Block { info: info.trim().to_owned(), text: String::new(), line: index + 1 });
+            }
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some(block), None) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+fn load_text(name: &str, text: &str) -> Load {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(name), text).unwrap();
+    let inputs = resolve_inputs(&[name.into()], folder.path()).unwrap();
+    load_specs(&inputs, folder.path()).unwrap()
+}
+
+fn findings(load: &Load) -> String {
+    load.findings
+        .iter()
+        .map(|finding| render_concise(finding, &load.sources))
+        .map(|line| line.split_once(':').unwrap().1.to_owned() + "\n")
+        .collect()
+}
+
+#[test]
+fn every_page_of_the_language_holds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lang");
+    let mut checked = 0;
+    let mut wrong = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let page = fs::read_to_string(entry.path()).unwrap();
+        let page_name = entry.file_name().to_string_lossy().into_owned();
+        let blocks = blocks(&page);
+        let is_source = |block: &Block| matches!(block.info.as_str(), "eld" | "el");
+        for (index, source) in blocks.iter().enumerate().filter(|(_, block)| is_source(block)) {
+            let load = load_text(&format!("spec.{}", source.info), &source.text);
+            let mut expected_findings = String::new();
+            for claim in blocks[index + 1..].iter().take_while(|block| !is_source(block)) {
+                checked += 1;
+                if claim.info == "findings" {
+                    expected_findings.clone_from(&claim.text);
+                    continue;
+                }
+                let target =
+                    claim.info.strip_prefix("json ").unwrap_or_else(|| panic!("{page_name}: {}", claim.info));
+                let target = Target::ALL.into_iter().find(|known| known.as_str() == target).unwrap();
+                let json = emit(target, load.valid_tools().map(|loaded| &loaded.tool));
+                let expected: serde_json::Value = serde_json::from_str(&claim.text).unwrap();
+                // Compared as text: the order of keys counts.
+                if json.to_string() != expected.to_string() {
+                    let got = serde_json::to_string_pretty(&json).unwrap();
+                    wrong.push(format!("{page_name}:{}: compiled to\n{got}", claim.line));
+                }
+            }
+            let found = findings(&load);
+            if found != expected_findings {
+                wrong.push(format!(
+                    "{page_name}:{}: found\n{found}expected\n{expected_findings}",
+                    source.line
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(checked >= 30, "only {checked} claims were checked");
+}
+
+/// Whatever prefix of a real spec is read, nothing panics and a cut form is named.
+#[test]
+fn every_prefix_of_the_seeds_is_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seed");
+    for name in ["get_weather.el", "record_summary.el"] {
+        let text = fs::read_to_string(folder.join(name)).unwrap();
+        let start = text.find('(').unwrap() + 1;
+        for end in (start..text.trim_end().len()).filter(|end| text.is_char_boundary(*end)) {
+            let load = load_text("cut.el", &text[..end]);
+            assert!(load.has_errors(), "{name} cut at {end} has no error");
+        }
+    }
+}
+
+#[test]
+fn the_seeds_compile_to_their_json() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seed");
+    for name in ["get_weather", "record_summary"] {
+        let text = fs::read_to_string(folder.join(format!("{name}.el"))).unwrap();
+        let load = load_text("seed.el", &text);
+        for target in Target::ALL {
+            let expected =
+                fs::read_to_string(folder.join(format!("{name}.{}.json", target.as_str()))).unwrap();
+            let json = emit(target, load.valid_tools().map(|loaded| &loaded.tool));
+            assert_eq!(
+                serde_json::to_string_pretty(&json).unwrap(),
+                expected.trim_end(),
+                "{name} for {}",
+                target.as_str()
+            );
+        }
+    }
+}

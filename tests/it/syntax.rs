@@ -1,0 +1,321 @@
+//! The reader: right, total, linear.
+
+use deftool::syntax::{Datum, DatumKind, Folder, Kind, Number, Tree, lexpr::from_lexpr, parse};
+use deftool::text::{SourceFile, SourceId, Sources};
+use proptest::prelude::*;
+
+fn source() -> SourceId {
+    Sources::new().add(SourceFile::new("t.eld", ""))
+}
+
+fn read(text: &str) -> (Tree, Vec<String>) {
+    let (tree, findings) = parse(source(), text);
+    let told =
+        findings.iter().map(|f| format!("{}@{}: {}", f.rule.code, f.primary.span.start, f.message)).collect();
+    (tree, told)
+}
+
+/// The tree as text, without looking at the source again for structure.
+fn outline(text: &str) -> String {
+    let (tree, _) = parse(source(), text);
+    fn node(tree: &Tree, text: &str, id: deftool::syntax::NodeId, out: &mut String) {
+        let inner = |out: &mut String| {
+            for (index, child) in tree.children(id).enumerate() {
+                if index > 0 {
+                    out.push(' ');
+                }
+                node(tree, text, child, out);
+            }
+        };
+        match tree.kind(id) {
+            Kind::List => {
+                out.push('(');
+                inner(out);
+                out.push(')');
+            }
+            Kind::Vector => {
+                out.push('[');
+                inner(out);
+                out.push(']');
+            }
+            Kind::Opaque => {
+                out.push('{');
+                inner(out);
+                out.push('}');
+            }
+            kind if kind.is_prefix() => {
+                out.push_str(&format!("{kind:?}<"));
+                inner(out);
+                out.push('>');
+            }
+            kind => out.push_str(&format!("{kind:?}:{}", tree.text(id, text))),
+        }
+    }
+    let mut out = String::new();
+    for (index, root) in tree.roots().enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        node(&tree, text, root, &mut out);
+    }
+    out
+}
+
+#[test]
+fn every_reader_construct() {
+    for (text, expected) in [
+        ("(a :b \"c\" 1 2.5 ?x)", "(Symbol:a Keyword::b String:\"c\" Integer:1 Float:2.5 Character:?x)"),
+        (
+            "'a #'b `(c ,d ,@e)",
+            "Quote<Symbol:a>\nFunction<Symbol:b>\nBackquote<(Symbol:c Unquote<Symbol:d> Splice<Symbol:e>)>",
+        ),
+        ("(a . b)", "(Symbol:a Dot:. Symbol:b)"),
+        ("[1 [2]]", "[Integer:1 [Integer:2]]"),
+        (
+            "(1+ -1 - + .5 1. 1.e3 ...)",
+            "(Symbol:1+ Integer:-1 Symbol:- Symbol:+ Float:.5 Integer:1. Symbol:1.e3 Symbol:...)",
+        ),
+        (
+            r"(?\( ?\) ?\; ?\C-x ?\M-\C-a ?é ?\N{SNOWMAN} ?\s)",
+            r"(Character:?\( Character:?\) Character:?\; Character:?\C-x Character:?\M-\C-a Character:?é Character:?\N{SNOWMAN} Character:?\s)",
+        ),
+        ("(?a?b foo? a?b)", "(Character:?a Character:?b Symbol:foo? Symbol:a?b)"),
+        (
+            "#s(hash-table size 1) #[1 2] #(\"x\" 0 1 (f t))",
+            "{Symbol:hash-table Symbol:size Integer:1}\n{Integer:1 Integer:2}\n{String:\"x\" Integer:0 Integer:1 (Symbol:f Symbol:t)}",
+        ),
+        ("#:sym ## #1=(a . #1#) #$", "{}\n{}\n(Symbol:a Dot:. {})\n{}"),
+        ("#x1F #o17 #b11 #24r1k #&5\"x\"", "Integer:#x1F\nInteger:#o17\nInteger:#b11\nInteger:#24r1k\n{}"),
+        ("a;c\nb ; \"( \n", "Symbol:a\nSymbol:b"),
+        ("#!/usr/bin/emacs --script (\n(a)", "(Symbol:a)"),
+        ("\u{FEFF}(a)\r\n(b)\r\n", "(Symbol:a)\n(Symbol:b)"),
+        (r"a\ b a\(b \?", "Symbol:a\\ b\nSymbol:a\\(b\nSymbol:\\?"),
+        ("a\u{A0}b", "Symbol:a\nSymbol:b"),
+        ("(\"a;b\" \"\\\"(\" \"é日\")", "(String:\"a;b\" String:\"\\\"(\" String:\"é日\")"),
+        ("#@3abc(x)", "(Symbol:x)"),
+        ("'(a 'b)", "Quote<(Symbol:a Quote<Symbol:b>)>"),
+        ("(:json-false :a:)", "(Keyword::json-false Keyword::a:)"),
+    ] {
+        let (_, told) = read(text);
+        assert_eq!(told, Vec::<String>::new(), "{text}");
+        assert_eq!(outline(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_and_reading_goes_on() {
+    for (text, expected) in [
+        ("(a (b", vec!["DT001@0: `(` is never closed"]),
+        ("(a [b)", vec!["DT001@3: `[` is never closed"]),
+        ("a) b]", vec!["DT002@1: `)` closes nothing", "DT002@4: `]` closes nothing"]),
+        ("(a ')", vec!["DT003@3: `'` is followed by no form"]),
+        ("'", vec!["DT003@0: `'` is followed by no form"]),
+        ("\"abc", vec!["DT001@0: `\"` is never closed"]),
+        ("(a\n(b)\n(c)", vec!["DT001@0: `(` is never closed"]),
+        ("(a)\n(b \"x\" (c)\n(d)\n(e", vec!["DT001@4: `(` is never closed", "DT001@19: `(` is never closed"]),
+        ("?ab", vec!["DT006@0: `?` takes one character, and more follows"]),
+        ("#q", vec!["DT007@0: `#q` is no reader syntax of Emacs Lisp"]),
+        (r#""a\u12""#, vec!["DT005@2: `\\u` needs 4 hexadecimal digits"]),
+        (
+            "#b12 #1",
+            vec![
+                "DT007@0: `#b12` is no reader syntax of Emacs Lisp",
+                "DT007@5: `#1` is no reader syntax of Emacs Lisp",
+            ],
+        ),
+    ] {
+        assert_eq!(read(text).1, expected, "{text}");
+    }
+    // One missing parenthesis costs one form.
+    assert_eq!(outline("(a\n(b)\n(c)"), "(Symbol:a)\n(Symbol:b)\n(Symbol:c)");
+}
+
+#[test]
+fn hostile_depth_and_size_neither_overflow_nor_hang() {
+    let started = std::time::Instant::now();
+    let million = 1_000_000;
+    let texts = [
+        "(".repeat(million),
+        "[".repeat(million),
+        ")".repeat(million),
+        "'".repeat(million),
+        "`,@".repeat(million / 2),
+        "#s(".repeat(million / 2),
+        format!("{}{}", "(".repeat(million), ")".repeat(million)),
+        format!("({})", "\"x\" ".repeat(1_300_000)),
+        "(]".repeat(million / 2),
+        "([)]".repeat(million / 4),
+        "\n(".repeat(million),
+        "\\".repeat(million),
+        "?\\C-".repeat(million / 4),
+        "#".repeat(million),
+        format!("\"{}", "\\x".repeat(million / 2)),
+    ];
+    for text in &texts {
+        let (tree, findings) = parse(source(), text);
+        assert!(findings.len() <= 100);
+        assert!(tree.roots().count() <= text.len());
+        // Folding has a depth of its own.
+        if let Some(root) = tree.roots().next() {
+            let mut folder = Folder::new(source(), text, &tree);
+            let _ = folder.fold(root);
+        }
+    }
+    // Fifteen texts of about a megabyte; quadratic behaviour would take hours.
+    assert!(started.elapsed().as_secs() < 60);
+}
+
+fn folded(text: &str) -> (DatumKind, Vec<String>) {
+    let (tree, _) = parse(source(), text);
+    let mut folder = Folder::new(source(), text, &tree);
+    let datum = folder.fold(tree.roots().next().unwrap());
+    (datum.kind, folder.findings.iter().map(|f| f.message.clone()).collect())
+}
+
+/// A constant without its places.
+fn show(datum: &Datum) -> String {
+    show_kind(&datum.kind)
+}
+
+fn show_kind(kind: &DatumKind) -> String {
+    let join = |items: &[Datum]| items.iter().map(show).collect::<Vec<_>>().join(" ");
+    match kind {
+        DatumKind::Symbol(name) | DatumKind::Keyword(name) | DatumKind::NotFinite(name) => name.clone(),
+        DatumKind::String(text) => format!("{text:?}"),
+        DatumKind::Number(Number::Integer(value)) => value.to_string(),
+        DatumKind::Number(Number::Unsigned(value)) => value.to_string(),
+        DatumKind::Number(Number::Float(value) | Number::Rounded(value)) => format!("{value:?}"),
+        DatumKind::List(items) => format!("({})", join(items)),
+        DatumKind::Dotted(items, tail) => format!("({} . {})", join(items), show(tail)),
+        DatumKind::Vector(items) => format!("[{}]", join(items)),
+        DatumKind::Quoted(inner) => format!("'{}", show(inner)),
+        DatumKind::Invalid => String::from("!"),
+    }
+}
+
+#[test]
+fn constants_are_folded() {
+    for (text, expected) in [
+        ("(list 1 \"a\" '(b c) :k)", "(1 \"a\" (b c) :k)"),
+        ("(list '(:name \"x\") (list :name \"y\"))", "((:name \"x\") (:name \"y\"))"),
+        ("(vector 1 (concat \"a\" \"b\"))", "[1 \"ab\"]"),
+        ("(quote (a 'b))", "(a 'b)"),
+        ("`(a ,(concat \"x\" \"y\") ,@(list 1 2) [,(list 3)])", "(a \"xy\" 1 2 [(3)])"),
+        ("(cons 'a '(b))", "(a b)"),
+        ("(cons 1 2)", "(1 . 2)"),
+        ("'(a . (b . (c)))", "(a b c)"),
+        ("(append '(1) (list 2) [3] nil)", "(1 2 3)"),
+        ("(format \"%s is %d%%\" 'x 5)", "\"x is 5%\""),
+        ("#'identity", "identity"),
+        ("(function car)", "car"),
+        ("nil", "()"),
+        ("?a", "97"),
+        ("(:a (:b (list 1)))", "(:a (:b (1)))"),
+        ("((:a 1) (:b 2))", "((:a 1) (:b 2))"),
+        ("18446744073709551615", "18446744073709551615"),
+        ("99999999999999999999", "1e20"),
+        ("1.0", "1.0"),
+        ("1.0e+INF", "1.0e+INF"),
+    ] {
+        let (kind, told) = folded(text);
+        assert_eq!((show_kind(&kind).as_str(), told), (expected, vec![]), "{text}");
+    }
+    for (text, message) in [
+        ("(foo 1)", "not a constant: `(foo 1)`"),
+        ("(list (getenv \"X\"))", "not a constant: `(getenv \"X\")`"),
+        ("(lambda (x) x)", "not a constant: `(lambda (x) x)`"),
+        ("(concat \"a\" 'b)", "not a constant: `(concat \"a\" 'b)`"),
+        ("#s(x)", "not a constant: `#s(x)`"),
+        (",x", "a backquote or comma has no constant meaning here"),
+        ("(:a . )", "a dot belongs before the last element of a list"),
+    ] {
+        assert_eq!(folded(text).1, vec![message], "{text}");
+    }
+}
+
+/// `lexpr` as oracle for the subset that it reads right.
+#[test]
+fn lexpr_reads_the_same_constants() {
+    for text in [
+        "(:name \"get_weather\" :args ((:name \"location\" :type string) (:name \"unit\" :enum [\"a\" \"b\"])))",
+        "(1 -2 2.5 \"a\\nb\" sym [x y] (a . b))",
+        "[]",
+        "(deftool :name \"x\" :timeout \"5s\" :allow (:read [\"notes/\"]))",
+    ] {
+        let theirs = lexpr::from_str_custom(text, lexpr::parse::Options::elisp()).unwrap();
+        let ours = folded(&format!("'{text}")).0;
+        assert_eq!(show(&from_lexpr(&theirs).unwrap()), show_kind(&ours), "{text}");
+    }
+}
+
+fn hostile_text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("("),
+        Just(")"),
+        Just("["),
+        Just("]"),
+        Just("'"),
+        Just("`"),
+        Just(","),
+        Just(",@"),
+        Just("\""),
+        Just("\\"),
+        Just("?"),
+        Just("#"),
+        Just("#'"),
+        Just("#s("),
+        Just("#1="),
+        Just("#@9"),
+        Just(";"),
+        Just("\n"),
+        Just("\r"),
+        Just(" "),
+        Just("."),
+        Just(":a"),
+        Just("a:"),
+        Just("é"),
+        Just("\u{A0}"),
+        Just("𝄞"),
+        Just("1e9"),
+        Just("\\N{"),
+        Just("}"),
+        Just("\\C-"),
+        Just("\\x"),
+        Just("0"),
+        Just("deftool"),
+        Just("list"),
+        Just("format"),
+        Just("%s"),
+        Just("#&3"),
+        Just("\0"),
+        Just("\u{FEFF}"),
+    ];
+    proptest::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Spans nest, stand in order and lie on character boundaries, whatever the text is.
+    #[test]
+    fn any_text_reads_to_a_well_formed_tree(text in hostile_text()) {
+        let (tree, findings) = parse(source(), &text);
+        for id in tree.iter() {
+            let span = tree.span(id);
+            prop_assert!(span.start <= span.end && span.end as usize <= text.len());
+            prop_assert!(text.get(span.range()).is_some());
+            let mut at = span.start;
+            for child in tree.children(id) {
+                prop_assert!(tree.span(child).start >= at && tree.span(child).end <= span.end);
+                at = tree.span(child).end;
+            }
+        }
+        for finding in &findings {
+            prop_assert!(text.get(finding.primary.span.range()).is_some(), "{}", finding.message);
+        }
+        let mut folder = Folder::new(source(), &text, &tree);
+        for root in tree.roots() {
+            folder.fold(root);
+        }
+    }
+}
