@@ -166,7 +166,9 @@ impl Assembler {
                 .iter()
                 .rposition(|slot| at_index(slot) && has_id(slot))
                 .or_else(|| self.slots.iter().rposition(at_index))
-                .or_else(|| last.filter(|_| delta.name.is_none() && last_slot.is_some_and(|s| s.index.is_none())));
+                .or_else(|| {
+                    last.filter(|_| delta.name.is_none() && last_slot.is_some_and(|s| s.index.is_none()))
+                });
         }
         if delta.id.is_some() {
             let id_is_late = last_slot.is_some_and(|slot| slot.id.is_none() && !slot.nesting.is_closed());
@@ -381,23 +383,37 @@ mod tests {
         let known = ["now", "get", "get_weather"];
         let cases: &[(&[&str], &[&str])] = &[
             (
-                &[r#"[{"index":0,"id":"a","function":{"name":"get_"}}]"#, r#"[{"index":0,"function":{"name":"weather"}}]"#],
+                &[
+                    r#"[{"index":0,"id":"a","function":{"name":"get_"}}]"#,
+                    r#"[{"index":0,"function":{"name":"weather"}}]"#,
+                ],
                 &["get_weather {}"],
             ),
             (
-                &[r#"[{"index":0,"function":{"name":"get_w"}}]"#, r#"[{"index":0,"function":{"name":"get_weather"}}]"#],
+                &[
+                    r#"[{"index":0,"function":{"name":"get_w"}}]"#,
+                    r#"[{"index":0,"function":{"name":"get_weather"}}]"#,
+                ],
                 &["get_weather {}"],
             ),
             (
-                &[r#"[{"index":0,"function":{"name":"get"}}]"#, r#"[{"index":0,"function":{"name":"_weather"}}]"#],
+                &[
+                    r#"[{"index":0,"function":{"name":"get"}}]"#,
+                    r#"[{"index":0,"function":{"name":"_weather"}}]"#,
+                ],
                 &["get_weather {}"],
             ),
             (
-                &[r#"[{"index":0,"function":{"name":"now"}}]"#, r#"[{"index":0,"function":{"name":"get_weather"}}]"#],
+                &[
+                    r#"[{"index":0,"function":{"name":"now"}}]"#,
+                    r#"[{"index":0,"function":{"name":"get_weather"}}]"#,
+                ],
                 &["now {}", "get_weather {}"],
             ),
             (
-                &[r#"[{"function":{"name":"other","arguments":""}},{"function":{"name":"another","arguments":"{}"}}]"#],
+                &[
+                    r#"[{"function":{"name":"other","arguments":""}},{"function":{"name":"another","arguments":"{}"}}]"#,
+                ],
                 &["other {}", "another {}"],
             ),
             (

@@ -128,7 +128,10 @@ fn add_part(part: &Loose<'_>, read: &mut Content<'_>) {
         read.text.to_mut().push_str(text);
         return;
     }
-    let thinks = part.get("type").and_then(Loose::as_text).is_some_and(|kind| matches!(kind, "thinking" | "reasoning"));
+    let thinks = part
+        .get("type")
+        .and_then(Loose::as_text)
+        .is_some_and(|kind| matches!(kind, "thinking" | "reasoning"));
     let inner = ["text", "thinking", "reasoning", "content"].iter().find_map(|name| part.get(name));
     let Some(inner) = inner else { return };
     let inner = read_content(inner);
@@ -376,7 +379,11 @@ mod tests {
             ("true", "", ""),
             (r#"["a", {"type":"text","text":"b"}, null, {"type":"image_url"}]"#, "ab", ""),
             (r#"{"type":"text","text":"a"}"#, "a", ""),
-            (r#"[{"type":"thinking","thinking":[{"type":"text","text":"t"}]},{"type":"text","text":"a"}]"#, "a", "t"),
+            (
+                r#"[{"type":"thinking","thinking":[{"type":"text","text":"t"}]},{"type":"text","text":"a"}]"#,
+                "a",
+                "t",
+            ),
             (r#"[{"type":"thinking","thinking":"t"}]"#, "", "t"),
         ] {
             assert_eq!(content_of(json), (text.to_owned(), thinking.to_owned()), "{json}");
@@ -400,17 +407,22 @@ mod tests {
     #[test]
     fn odd_types_never_lose_the_chunk() {
         for odd in ["null", "true", "0", "-1", "1.5", "\"x\"", "[]", "{}", "[[1]]", "{\"a\":[{}]}"] {
-            for field in ["id", "error_", "usage", "model", "prompt_progress", "timings", "object", "created"] {
-                let data = format!(r#"{{"{field}":{odd},"choices":[{{"index":0,"delta":{{"content":"a"}}}}]}}"#);
+            for field in ["id", "error_", "usage", "model", "prompt_progress", "timings", "object", "created"]
+            {
+                let data =
+                    format!(r#"{{"{field}":{odd},"choices":[{{"index":0,"delta":{{"content":"a"}}}}]}}"#);
                 let chunk = decode_chunk(data.as_bytes()).unwrap();
                 assert_eq!(chunk.choices[0].delta.as_ref().unwrap().content().text, "a", "{data}");
             }
             for field in ["index_", "logprobs", "finish_reason", "message", "text", "error"] {
-                let data = format!(r#"{{"choices":[{{"{field}":{odd},"delta":{{"content":"a","role":{odd}}}}}]}}"#);
+                let data =
+                    format!(r#"{{"choices":[{{"{field}":{odd},"delta":{{"content":"a","role":{odd}}}}}]}}"#);
                 let chunk = decode_chunk(data.as_bytes()).unwrap();
                 assert_eq!(chunk.choices[0].delta.as_ref().unwrap().content().text, "a", "{data}");
             }
-            for whole in [odd.to_owned(), format!(r#"{{"choices":{odd}}}"#), format!(r#"{{"choices":[{odd}]}}"#)] {
+            for whole in
+                [odd.to_owned(), format!(r#"{{"choices":{odd}}}"#), format!(r#"{{"choices":[{odd}]}}"#)]
+            {
                 assert!(decode_chunk(whole.as_bytes()).is_ok(), "{whole}");
             }
         }

@@ -62,7 +62,9 @@ pub struct StreamDecoder {
 #[derive(Debug)]
 enum Body {
     /// Nothing but blanks so far.
-    Unknown { blanks: Vec<u8> },
+    Unknown {
+        blanks: Vec<u8>,
+    },
     Events(SseParser),
     /// Kept whole; it is read at its end.
     Json(Vec<u8>),
@@ -82,6 +84,8 @@ struct OpenReply {
     is_done: bool,
     has_choice: bool,
     has_text: bool,
+    /// A choice came as a whole message.
+    has_message: bool,
     /// A JSON body ends in the middle.
     is_cut: bool,
     body_start: Vec<u8>,
@@ -235,7 +239,8 @@ impl OpenReply {
                 None => break,
             }
         }
-        self.is_done = true;
+        // A message is whole by being JSON; chunks without SSE around them still have to say that they are over.
+        self.is_done |= self.has_message;
     }
 
     fn on_json_value(&mut self, value: &[u8], sink: &mut Sink<'_>) {
@@ -285,6 +290,7 @@ impl OpenReply {
         // A last chunk may repeat as a message what came in deltas.
         let is_new = !self.has_text && self.assembler.is_empty();
         self.has_choice = true;
+        self.has_message |= choice.message.is_some();
         if let Some(delta) = &choice.delta {
             self.on_delta(delta, sink);
         } else if let Some(message) = choice.message.as_ref().filter(|_| is_new) {

@@ -17,7 +17,9 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 2 * 1024;
 pub fn classify_http_error(status: u16, body: &[u8]) -> ServerError {
     let report = match serde_json::from_slice::<Value>(body) {
         Ok(value) => ErrorReport::from_json(&value),
-        Err(_) => ErrorReport { message: text_of_page(&String::from_utf8_lossy(body)), ..ErrorReport::default() },
+        Err(_) => {
+            ErrorReport { message: text_of_page(&String::from_utf8_lossy(body)), ..ErrorReport::default() }
+        }
     };
     let kind = kind_of(Some(status), &report).unwrap_or(ServerErrorKind::Http);
     let message = if report.message.is_empty() { format!("HTTP status {status}") } else { report.message };
@@ -28,7 +30,9 @@ pub fn classify_http_error(status: u16, body: &[u8]) -> ServerError {
 pub(super) fn classify_stream_error(data: &[u8]) -> ServerError {
     let report = match serde_json::from_slice::<Value>(data) {
         Ok(value) => ErrorReport::from_json(&value),
-        Err(_) => ErrorReport { message: text_of_page(&String::from_utf8_lossy(data)), ..ErrorReport::default() },
+        Err(_) => {
+            ErrorReport { message: text_of_page(&String::from_utf8_lossy(data)), ..ErrorReport::default() }
+        }
     };
     let kind = kind_of(report.code, &report).unwrap_or(ServerErrorKind::Server);
     let message = if report.message.is_empty() {
@@ -116,7 +120,8 @@ impl ErrorReport {
 
     /// Says how large prompt and context are, unless the message does.
     fn add_token_counts(&mut self, prompt: Option<&Value>, context: Option<&Value>) {
-        if let (Some(prompt), Some(context)) = (prompt.and_then(Value::as_u64), context.and_then(Value::as_u64))
+        if let (Some(prompt), Some(context)) =
+            (prompt.and_then(Value::as_u64), context.and_then(Value::as_u64))
             && !self.message.contains(&context.to_string())
         {
             self.message = tidy(&format!("{} ({prompt} tokens, context of {context})", self.message));
@@ -174,9 +179,9 @@ fn without_tags(page: &str) -> String {
     while let Some((before, after)) = rest.split_once('<') {
         text.push_str(before);
         text.push(' ');
-        let is_code = ["script", "style"].iter().find(|tag| {
-            after.get(..tag.len()).is_some_and(|name| name.eq_ignore_ascii_case(tag))
-        });
+        let is_code = ["script", "style"]
+            .iter()
+            .find(|tag| after.get(..tag.len()).is_some_and(|name| name.eq_ignore_ascii_case(tag)));
         let end = is_code.map_or(">", |tag| if *tag == "script" { "</script>" } else { "</style>" });
         let Some((_, tail)) = after.split_once(end) else { return text };
         rest = tail;
@@ -216,9 +221,19 @@ mod tests {
             (500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, Http, "boom"),
             (500, r#"{"error":"boom"}"#, Http, "boom"),
             (404, r#"{"detail":"Not Found"}"#, Http, "Not Found"),
-            (422, r#"{"detail":[{"loc":["body"],"msg":"field required","type":"missing"}]}"#, Http, "field required"),
+            (
+                422,
+                r#"{"detail":[{"loc":["body"],"msg":"field required","type":"missing"}]}"#,
+                Http,
+                "field required",
+            ),
             (400, r#"{"object":"error","message":"bad","type":"BadRequestError","code":400}"#, Http, "bad"),
-            (502, "<html><head><title>502 Bad\u{7} Gateway</title></head></html>", Http, "502 Bad\u{fffd} Gateway"),
+            (
+                502,
+                "<html><head><title>502 Bad\u{7} Gateway</title></head></html>",
+                Http,
+                "502 Bad\u{fffd} Gateway",
+            ),
             (502, "<html><style>p{}</style><body><p>Oh <b>no</b></p></body></html>", Http, "Oh  no"),
             (500, "Internal Server Error\n", Http, "Internal Server Error"),
             (500, "\u{1b}[31mred", Http, "\u{fffd}[31mred"),
@@ -243,7 +258,11 @@ mod tests {
         ];
         for (status, body, kind, message) in cases {
             let error = classify_http_error(*status, body.as_bytes());
-            assert_eq!((error.kind, error.message.as_str(), error.code), (*kind, *message, Some(*status)), "{body}");
+            assert_eq!(
+                (error.kind, error.message.as_str(), error.code),
+                (*kind, *message, Some(*status)),
+                "{body}"
+            );
         }
     }
 

@@ -27,7 +27,9 @@ impl<'a> Loose<'a> {
     /// A member of an object; of equal names the last, as everywhere in `serde_json`.
     pub(super) fn get(&self, name: &str) -> Option<&Loose<'a>> {
         match self {
-            Self::Object(members) => members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value),
+            Self::Object(members) => {
+                members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
+            }
             Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) | Self::Array(_) => None,
         }
     }
@@ -36,7 +38,12 @@ impl<'a> Loose<'a> {
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {
             Self::String(text) if !text.is_empty() => Some(text),
-            Self::String(_) | Self::Null | Self::Bool(_) | Self::Number(_) | Self::Array(_) | Self::Object(_) => None,
+            Self::String(_)
+            | Self::Null
+            | Self::Bool(_)
+            | Self::Number(_)
+            | Self::Array(_)
+            | Self::Object(_) => None,
         }
     }
 

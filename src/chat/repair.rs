@@ -51,9 +51,14 @@ mod tests {
     fn repairs_only_what_is_broken() {
         let repaired = |data: &[u8]| repair_json(data).unwrap_or_default();
         assert_eq!(repaired(br#"{"a":NaN,"b":[-Infinity,Infinity,-1]}"#), r#"{"a":null,"b":[null,null,-1]}"#);
-        assert_eq!(repaired(br#"["\ud83e","\udd80x","\ud83e\u0041"]"#), r#"["\ufffd","\ufffdx","\ufffd\u0041"]"#);
+        assert_eq!(
+            repaired(br#"["\ud83e","\udd80x","\ud83e\u0041"]"#),
+            r#"["\ufffd","\ufffdx","\ufffd\u0041"]"#
+        );
         assert_eq!(repaired(b"[\"\xff\"]"), "[\"\u{fffd}\"]");
-        for whole in [r#"["\ud83e\udd80","NaN","\\ud83e\"NaN"]"#, "", "nonsense", "\"\\", "\"\\u12", "[\"é\\é\"]"] {
+        for whole in
+            [r#"["\ud83e\udd80","NaN","\\ud83e\"NaN"]"#, "", "nonsense", "\"\\", "\"\\u12", "[\"é\\é\"]"]
+        {
             assert_eq!(repair_json(whole.as_bytes()), None, "{whole}");
         }
     }

@@ -62,7 +62,11 @@ impl ChatRequest {
             if OWN_MEMBERS.contains(&name.as_str()) || (needs_tools && self.tools.is_empty()) {
                 continue;
             }
-            let name = if form.max_completion_tokens && name == "max_tokens" { "max_completion_tokens" } else { name };
+            let name = if form.max_completion_tokens && name == "max_tokens" {
+                "max_completion_tokens"
+            } else {
+                name
+            };
             body.insert(name.to_owned(), value.clone());
         }
         body.insert(String::from("stream"), json!(form.stream));
@@ -141,8 +145,7 @@ mod tests {
         });
         request.params = params.as_object().cloned().unwrap();
         let form = BodyForm { stream: false, include_usage: true, max_completion_tokens: true };
-        let expected =
-            json!({ "model": "m", "messages": [], "temperature": 0, "max_completion_tokens": 9, "stream": false });
+        let expected = json!({ "model": "m", "messages": [], "temperature": 0, "max_completion_tokens": 9, "stream": false });
         assert_eq!(request.encode_body(form), expected);
 
         request.tools = vec![json!({ "type": "function" })];

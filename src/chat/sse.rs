@@ -258,7 +258,8 @@ mod tests {
         ];
         for (stream, expected) in cases {
             for step in 1..=stream.len().max(1) {
-                let texts: Vec<_> = frames_of(stream.as_bytes(), step).into_iter().map(|(_, text)| text).collect();
+                let texts: Vec<_> =
+                    frames_of(stream.as_bytes(), step).into_iter().map(|(_, text)| text).collect();
                 assert_eq!(&texts, expected, "{stream:?} in steps of {step}");
             }
         }
@@ -268,7 +269,10 @@ mod tests {
     fn errors_by_event_name_and_by_field() {
         use FrameKind::{Data, Error};
         for step in [1, 7, 100] {
-            let found = frames_of(b"event: error\ndata: a\n\ndata: b\n\nerror: c\n\nevent: error\n\ndata: d\n\n", step);
+            let found = frames_of(
+                b"event: error\ndata: a\n\ndata: b\n\nerror: c\n\nevent: error\n\ndata: d\n\n",
+                step,
+            );
             let kinds: Vec<_> = found.iter().map(|(kind, text)| (*kind, text.as_str())).collect();
             assert_eq!(kinds, [(Error, "a"), (Data, "b"), (Error, "c"), (Error, ""), (Data, "d")]);
         }
@@ -276,7 +280,9 @@ mod tests {
 
     #[test]
     fn the_cap_holds_for_lines_and_for_events() {
-        for stream in ["data: 0123456789abcdef", "data: 01234567\ndata: 89abcdef\n\n", ": 0123456789abcdefghi"] {
+        for stream in
+            ["data: 0123456789abcdef", "data: 01234567\ndata: 89abcdef\n\n", ": 0123456789abcdefghi"]
+        {
             for step in [1, 7, 100] {
                 let mut parser = SseParser::with_limit(14);
                 let outcome: Result<Vec<()>, _> =
