@@ -4,13 +4,12 @@
 //! an odd type without the chunk being lost: what is known is read through [`Loose`], what is unknown is skipped.
 //! The common chunk (a piece of text) allocates nothing but the list of its one choice.
 //!
-//! Source: the OpenAI chat completions API (`chat.completion.chunk`), and what real servers make of it.
+//! Source: the `OpenAI` chat completions API (`chat.completion.chunk`), and what real servers make of it.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::loose::Loose;
 
@@ -33,7 +32,7 @@ pub(super) struct Choice<'a> {
     pub(super) index: Loose<'a>,
     pub(super) delta: Option<Delta<'a>>,
     /// In place of a delta when the answer is not streamed.
-    pub(super) message: Option<Delta<'a>>,
+    pub(super) message: Option<Box<Delta<'a>>>,
     /// In place of a delta at servers that answer like the old completions.
     pub(super) text: Loose<'a>,
     pub(super) finish_reason: Loose<'a>,
@@ -56,7 +55,11 @@ pub(super) struct Delta<'a> {
 /// # Errors
 /// The bytes are not one JSON value.
 pub(super) fn decode_chunk(data: &[u8]) -> serde_json::Result<Chunk<'_>> {
-    serde_json::from_slice::<Lenient<Chunk<'_>>>(data).map(|lenient| lenient.0.unwrap_or_default())
+    let mut chunk = Chunk::default();
+    let mut deserializer = serde_json::Deserializer::from_slice(data);
+    Fill(&mut chunk).deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(chunk)
 }
 
 /// Text and reasoning of a `content` field: a string, or parts of which some are thinking.
@@ -162,7 +165,7 @@ trait Record<'de>: Default {
 impl<'de> Record<'de> for Chunk<'de> {
     fn take<A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<bool, A::Error> {
         match key {
-            Key::Choices => self.choices = map.next_value::<Choices<'de>>()?.0,
+            Key::Choices => map.next_value_seed(FillChoices(&mut self.choices))?,
             Key::Error => self.error = map.next_value()?,
             Key::Object => self.is_error_object = map.next_value::<Loose<'de>>()?.as_text() == Some("error"),
             // Chunks may carry an empty usage; what an earlier field told stays.
@@ -179,8 +182,15 @@ impl<'de> Record<'de> for Choice<'de> {
     fn take<A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<bool, A::Error> {
         match key {
             Key::Index => self.index = map.next_value()?,
-            Key::Delta => self.delta = map.next_value::<Lenient<Delta<'de>>>()?.0,
-            Key::Message => self.message = map.next_value::<Lenient<Delta<'de>>>()?.0,
+            Key::Delta => {
+                if !map.next_value_seed(Fill(self.delta.insert(Delta::default())))? {
+                    self.delta = None;
+                }
+            }
+            Key::Message => {
+                let mut message = Box::default();
+                self.message = map.next_value_seed(Fill(&mut *message))?.then_some(message);
+            }
             Key::Text => self.text = map.next_value()?,
             Key::FinishReason => self.finish_reason = map.next_value()?,
             Key::Error => self.error = map.next_value()?,
@@ -265,16 +275,17 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-/// A record, or `None` for a value of another type.
-struct Lenient<T>(Option<T>);
+/// Fills a record where it lies (moving these large structs about costs as much as parsing). The result tells whether
+/// there was an object; a value of another type leaves the record empty.
+struct Fill<'r, T>(&'r mut T);
 
-impl<'de, T: Record<'de>> Deserialize<'de> for Lenient<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RecordVisitor(PhantomData)).map(Self)
+impl<'de, T: Record<'de>> DeserializeSeed<'de> for Fill<'_, T> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
-
-struct RecordVisitor<T>(PhantomData<T>);
 
 /// The answers of a visitor to values that are neither a list nor an object.
 macro_rules! skip_scalars {
@@ -309,57 +320,62 @@ macro_rules! skip_scalars {
     };
 }
 
-impl<'de, T: Record<'de>> Visitor<'de> for RecordVisitor<T> {
-    type Value = Option<T>;
+impl<'de, T: Record<'de>> Visitor<'de> for Fill<'_, T> {
+    type Value = bool;
 
     skip_scalars!();
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
+        Ok(false)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut record = T::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
         while let Some(key) = map.next_key::<Key>()? {
-            if key == Key::Unknown || !record.take(key, &mut map)? {
+            if key == Key::Unknown || !self.0.take(key, &mut map)? {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(Some(record))
+        Ok(true)
     }
 }
 
-/// The choices: a list, or one object that stands for a list of one.
-struct Choices<'a>(Vec<Choice<'a>>);
+/// Fills the choices: from a list, or from one object that stands for a list of one.
+struct FillChoices<'r, 'a>(&'r mut Vec<Choice<'a>>);
 
-impl<'de> Deserialize<'de> for Choices<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ChoicesVisitor).map(Self)
+impl<'de> DeserializeSeed<'de> for FillChoices<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-struct ChoicesVisitor;
-
-impl<'de> Visitor<'de> for ChoicesVisitor {
-    type Value = Vec<Choice<'de>>;
+impl<'de> Visitor<'de> for FillChoices<'_, 'de> {
+    type Value = ();
 
     skip_scalars!();
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut choices = Vec::new();
-        while let Some(Lenient(choice)) = seq.next_element::<Lenient<Choice<'de>>>()? {
-            choices.extend(choice);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let mut choice = Choice::default();
+        while let Some(is_object) = seq.next_element_seed(Fill(&mut choice))? {
+            if is_object {
+                self.0.push(std::mem::take(&mut choice));
+            }
         }
-        Ok(choices)
+        Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        RecordVisitor(PhantomData).visit_map(map).map(|choice| choice.into_iter().collect())
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        let mut choice = Choice::default();
+        Fill(&mut choice).visit_map(map)?;
+        self.0.push(choice);
+        Ok(())
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

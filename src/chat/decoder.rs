@@ -72,6 +72,29 @@ enum Body {
     Ignored,
 }
 
+/// What the body itself said of its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Ending {
+    #[default]
+    Open,
+    /// `[DONE]`, or a JSON body that is whole.
+    Done,
+    /// A JSON body that stops in the middle.
+    Cut,
+}
+
+/// The most that a choice brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+enum Seen {
+    /// There was no choice yet.
+    #[default]
+    Nothing,
+    /// A choice, with a delta as a rule.
+    Choice,
+    /// A whole message.
+    Message,
+}
+
 /// The reply so far.
 #[derive(Debug, Default)]
 struct OpenReply {
@@ -80,14 +103,9 @@ struct OpenReply {
     finish_reason: Option<String>,
     usage: Option<Usage>,
     model: Option<String>,
-    /// `[DONE]`, or a JSON body that is whole.
-    is_done: bool,
-    has_choice: bool,
+    ending: Ending,
+    seen: Seen,
     has_text: bool,
-    /// A choice came as a whole message.
-    has_message: bool,
-    /// A JSON body ends in the middle.
-    is_cut: bool,
     body_start: Vec<u8>,
     skipped_frames: usize,
 }
@@ -202,7 +220,7 @@ impl OpenReply {
         match data.trim_ascii() {
             b"" => return,
             b"[DONE]" => {
-                self.is_done = true;
+                self.ending = Ending::Done;
                 return;
             }
             _ => {}
@@ -233,18 +251,22 @@ impl OpenReply {
             match found {
                 Some(Ok(_)) => self.on_json_value(value, sink),
                 Some(Err(error)) => {
-                    self.is_cut = error.is_eof();
+                    if error.is_eof() {
+                        self.ending = Ending::Cut;
+                    }
                     return;
                 }
                 None => break,
             }
         }
         // A message is whole by being JSON; chunks without SSE around them still have to say that they are over.
-        self.is_done |= self.has_message;
+        if self.seen == Seen::Message {
+            self.ending = Ending::Done;
+        }
     }
 
     fn on_json_value(&mut self, value: &[u8], sink: &mut Sink<'_>) {
-        let had_choice = self.has_choice;
+        let seen_before = self.seen;
         if value.trim_ascii_start().starts_with(b"[") {
             // Gemini sends its errors in a list.
             if let Ok(items) = serde_json::from_slice::<Vec<Value>>(value) {
@@ -255,7 +277,7 @@ impl OpenReply {
             return;
         }
         self.on_data(value, sink);
-        if self.has_choice == had_choice
+        if self.seen == seen_before
             && self.error.is_none()
             && let Ok(Value::Object(members)) = serde_json::from_slice::<Value>(value)
             && ["detail", "message"].iter().any(|name| members.contains_key(*name))
@@ -289,8 +311,7 @@ impl OpenReply {
     fn on_choice(&mut self, choice: &Choice<'_>, sink: &mut Sink<'_>) {
         // A last chunk may repeat as a message what came in deltas.
         let is_new = !self.has_text && self.assembler.is_empty();
-        self.has_choice = true;
-        self.has_message |= choice.message.is_some();
+        self.seen = self.seen.max(if choice.message.is_some() { Seen::Message } else { Seen::Choice });
         if let Some(delta) = &choice.delta {
             self.on_delta(delta, sink);
         } else if let Some(message) = choice.message.as_ref().filter(|_| is_new) {
@@ -337,7 +358,7 @@ impl OpenReply {
     }
 
     fn is_recognised(&self) -> bool {
-        self.has_choice || self.error.is_some()
+        self.seen != Seen::Nothing || self.error.is_some()
     }
 
     fn keep_body_start(&mut self, bytes: &[u8]) {
@@ -348,7 +369,7 @@ impl OpenReply {
     }
 
     fn judge(self, is_broken: bool) -> Reply {
-        let is_over = self.finish_reason.is_some() || self.is_done;
+        let is_over = self.finish_reason.is_some() || self.ending == Ending::Done;
         let is_length = self.finish_reason.as_deref() == Some("length");
         let assembled = self.assembler.finish(is_over && !is_length);
         let status = if let Some(error) = self.error {
@@ -362,11 +383,11 @@ impl OpenReply {
                     failed_generation: None,
                 },
             }
-        } else if self.is_cut || (is_broken && !is_over) {
+        } else if self.ending == Ending::Cut || (is_broken && !is_over) {
             ReplyStatus::Incomplete
         } else if assembled.truncated {
             ReplyStatus::CallTruncated
-        } else if !self.has_choice {
+        } else if self.seen == Seen::Nothing {
             ReplyStatus::Empty
         } else if is_over || (!assembled.calls.is_empty() && !assembled.malformed) {
             ReplyStatus::Complete

@@ -183,6 +183,7 @@ impl<'de> Deserialize<'de> for LooseKey<'de> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

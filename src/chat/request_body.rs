@@ -5,7 +5,7 @@
 //!
 //! Absent: merging neighbours of one role, call/result pairs, BIOS: those belong to whoever makes the messages.
 //!
-//! Source: the OpenAI chat completions API; what servers make of it is in the tables of tests/wire.
+//! Source: the `OpenAI` chat completions API; what servers make of it is in the tables of tests/wire.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -96,6 +96,7 @@ fn encode_message(message: &Message) -> Value {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::message::MessageToolCall;
     use super::*;

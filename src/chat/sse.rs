@@ -227,6 +227,7 @@ fn split_field(line: &[u8]) -> (&[u8], &[u8]) {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

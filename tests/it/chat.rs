@@ -1,4 +1,5 @@
 //! Replies as servers really send them: `tests/wire/**`, read whole and in pieces.
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -403,11 +404,11 @@ proptest! {
     fn deltas_of_any_shape_never_panic(
         values in prop::collection::vec(odd_json(), 1..6),
     ) {
-        let mut body = String::new();
-        for value in values {
-            body.push_str(&format!("data: {{\"choices\":[{{\"delta\":{value},\"finish_reason\":{value}}}]}}\n\n"));
-            body.push_str(&format!("data: {value}\n\n"));
-        }
+        let frame = |value: &Value| {
+            format!("data: {{\"choices\":[{{\"delta\":{value},\"finish_reason\":{value}}}]}}\n\ndata: {value}\n\n")
+        };
+        let body: Vec<String> = values.iter().map(frame).collect();
+        let body = body.concat();
         let reading = read_pieces([body.as_bytes()].into_iter(), End::Clean, &["f"]);
         prop_assert_eq!(reading.notes.skipped_frames, 0);
     }
