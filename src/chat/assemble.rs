@@ -166,6 +166,7 @@ impl Assembler {
                 .iter()
                 .rposition(|slot| at_index(slot) && has_id(slot))
                 .or_else(|| self.slots.iter().rposition(at_index))
+                .or_else(|| self.slots.iter().rposition(|slot| delta.name.is_none() && has_id(slot)))
                 .or_else(|| {
                     last.filter(|_| delta.name.is_none() && last_slot.is_some_and(|s| s.index.is_none()))
                 });

@@ -26,6 +26,7 @@ use super::event::{ChatEvent, Reply, ReplyStatus, ServerError, ServerErrorKind, 
 use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_page};
 use super::loose::Loose;
 use super::repair::repair_json;
+use super::sink::Sink;
 use super::sse::{EventTooLarge, Frame, FrameKind, MAX_EVENT_BYTES, SseParser};
 
 /// How the transport ended.
@@ -122,7 +123,7 @@ impl StreamDecoder {
 
     /// Takes one read and adds what it says to `events`.
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<ChatEvent>) {
-        let mut sink = Sink { from: events.len(), events };
+        let mut sink = Sink::new(events);
         self.reply.keep_body_start(bytes);
         if let Body::Unknown { blanks } = &mut self.body {
             if blanks.is_empty() {
@@ -147,7 +148,7 @@ impl StreamDecoder {
 
     /// The transport ended: adds what was still held back and one [`ChatEvent::Ended`].
     pub fn finish(mut self, end: End, events: &mut Vec<ChatEvent>) -> StreamNotes {
-        let mut sink = Sink { from: events.len(), events };
+        let mut sink = Sink::new(events);
         match self.body {
             Body::Events(parser) => {
                 let outcome = parser.finish(&mut |frame| self.reply.on_frame(frame, &mut sink));
@@ -411,54 +412,4 @@ fn read_usage(usage: &Loose<'_>) -> Option<Usage> {
         prompt_tokens: prompt_tokens.unwrap_or(0),
         completion_tokens: completion_tokens.unwrap_or(0),
     })
-}
-
-/// The events of one feed; those before `from` are the caller's and stay as they are.
-struct Sink<'a> {
-    events: &'a mut Vec<ChatEvent>,
-    from: usize,
-}
-
-impl Sink<'_> {
-    fn push(&mut self, event: ChatEvent) {
-        self.events.push(event);
-    }
-
-    fn last(&mut self) -> Option<&mut ChatEvent> {
-        self.events.get_mut(self.from..)?.last_mut()
-    }
-
-    fn push_text(&mut self, piece: &str) {
-        if piece.is_empty() {
-            return;
-        }
-        if let Some(ChatEvent::Text { text }) = self.last() {
-            text.push_str(piece);
-        } else {
-            self.push(ChatEvent::Text { text: piece.to_owned() });
-        }
-    }
-
-    fn push_reasoning(&mut self, piece: &str) {
-        if piece.is_empty() {
-            return;
-        }
-        if let Some(ChatEvent::Reasoning { text }) = self.last() {
-            text.push_str(piece);
-        } else {
-            self.push(ChatEvent::Reasoning { text: piece.to_owned() });
-        }
-    }
-
-    fn push_call(&mut self, index: usize, name: &str) {
-        if let Some(ChatEvent::ToolCallDelta { index: last, name: known }) = self.last()
-            && *last == index
-        {
-            if known != name {
-                name.clone_into(known);
-            }
-        } else {
-            self.push(ChatEvent::ToolCallDelta { index, name: name.to_owned() });
-        }
-    }
 }

@@ -8,7 +8,7 @@
 //! | [`sse`] | bytes → frames |
 //! | `loose`, `repair`, `chunk` | a frame's JSON → a chunk, whatever the types of its fields |
 //! | `assemble` | deltas → calls |
-//! | `decoder` | all of it, and the verdict |
+//! | `decoder`, `sink` | all of it, and the verdict |
 //! | `http_error` | what a server says went wrong |
 
 mod assemble;
@@ -20,6 +20,7 @@ mod loose;
 mod message;
 mod repair;
 mod request_body;
+mod sink;
 pub mod sse;
 
 pub use decoder::{End, StreamDecoder, StreamNotes};
