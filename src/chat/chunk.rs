@@ -9,7 +9,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Deserializer;
 
 use super::loose::Loose;
 
@@ -55,10 +56,18 @@ pub(super) struct Delta<'a> {
 /// # Errors
 /// The bytes are not one JSON value.
 pub(super) fn decode_chunk(data: &[u8]) -> serde_json::Result<Chunk<'_>> {
+    // Checking the whole for UTF-8 at once is cheaper than string by string. Bytes that are not UTF-8 do no harm in
+    // fields that are skipped.
+    match str::from_utf8(data) {
+        Ok(text) => read_chunk(Deserializer::from_str(text)),
+        Err(_) => read_chunk(Deserializer::from_slice(data)),
+    }
+}
+
+fn read_chunk<'a, R: serde_json::de::Read<'a>>(mut json: Deserializer<R>) -> serde_json::Result<Chunk<'a>> {
     let mut chunk = Chunk::default();
-    let mut deserializer = serde_json::Deserializer::from_slice(data);
-    Fill(&mut chunk).deserialize(&mut deserializer)?;
-    deserializer.end()?;
+    Fill(&mut chunk).deserialize(&mut json)?;
+    json.end()?;
     Ok(chunk)
 }
 
@@ -239,7 +248,7 @@ enum Key {
 }
 
 impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeyVisitor;
         impl Visitor<'_> for KeyVisitor {
             type Value = Key;
@@ -282,7 +291,7 @@ struct Fill<'r, T>(&'r mut T);
 impl<'de, T: Record<'de>> DeserializeSeed<'de> for Fill<'_, T> {
     type Value = bool;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
@@ -346,7 +355,7 @@ struct FillChoices<'r, 'a>(&'r mut Vec<Choice<'a>>);
 impl<'de> DeserializeSeed<'de> for FillChoices<'_, 'de> {
     type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
