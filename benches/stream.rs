@@ -1,1 +1,93 @@
-fn main() {}
+//! A reply's bytes → events: what one piece of text costs, in the form in which llama.cpp sends it.
+//!
+//! The figure that counts is the time for one item (one text chunk); the goal is at most one microsecond.
+
+use deftool::chat::{ChatEvent, End, StreamDecoder};
+use divan::counter::{BytesCount, ItemsCount};
+use divan::{Bencher, black_box};
+
+const CHUNKS: usize = 2_000;
+
+/// llama.cpp's own bytes; the words vary in length as tokens do, some with escapes or beyond ASCII.
+fn text_stream() -> Vec<Vec<u8>> {
+    let words =
+        [" the", " ship", ".", "\\n\\n", " Maverick", "'s", " \\\"Rev", "enge", " é", " of", " 日本", "1"];
+    let chunk = |word: &&str| {
+        format!(
+            "data: {{\"choices\":[{{\"finish_reason\":null,\"index\":0,\"delta\":{{\"content\":\"{word}\"}}}}],\
+             \"created\":1795145193,\"id\":\"chatcmpl-dyUPgHOJyzgakZIaXVtVC3rtlT0TdQxd\",\"model\":\"smollm2.gguf\",\
+             \"system_fingerprint\":\"b0-unknown\",\"object\":\"chat.completion.chunk\"}}\n\n"
+        )
+        .into_bytes()
+    };
+    words.iter().cycle().take(CHUNKS).map(chunk).collect()
+}
+
+/// The same with the arguments of one call.
+fn call_stream() -> Vec<Vec<u8>> {
+    let chunk = |number: usize| {
+        let (head, piece) = match number {
+            0 => (
+                "\"id\":\"O2yczr3c\",\"type\":\"function\",",
+                "\"name\":\"f\",\"arguments\":\"{\\\"s\\\":\\\"\"",
+            ),
+            _ if number + 1 == CHUNKS => ("", "\"arguments\":\"\\\"}\""),
+            _ => ("", "\"arguments\":\" word\""),
+        };
+        format!(
+            "data: {{\"choices\":[{{\"finish_reason\":null,\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,{head}\
+             \"function\":{{{piece}}}}}]}}}}],\"created\":1795146004,\"id\":\"chatcmpl-VdDLgNblgRkIeVIrJVuFk473OlDw\",\
+             \"model\":\"smollm2.gguf\",\"system_fingerprint\":\"b0-unknown\",\"object\":\"chat.completion.chunk\"}}\n\n"
+        )
+        .into_bytes()
+    };
+    (0..CHUNKS).map(chunk).collect()
+}
+
+fn decode<'a>(reads: impl Iterator<Item = &'a [u8]>) -> usize {
+    let mut decoder = StreamDecoder::new([String::from("f")]);
+    let mut events: Vec<ChatEvent> = Vec::new();
+    let mut count = 0;
+    for read in reads {
+        decoder.feed(black_box(read), &mut events);
+        // A driver hands the events of one read on before the next.
+        count += events.len();
+        events.clear();
+    }
+    decoder.finish(End::Clean, &mut events);
+    black_box(&events);
+    count
+}
+
+fn run(bencher: Bencher<'_, '_>, chunks: &[Vec<u8>], read_bytes: Option<usize>) {
+    let whole = chunks.concat();
+    let bencher = bencher.counter(ItemsCount::new(chunks.len())).counter(BytesCount::new(whole.len()));
+    match read_bytes {
+        Some(size) => bencher.bench(|| decode(whole.chunks(size))),
+        None => bencher.bench(|| decode(chunks.iter().map(Vec::as_slice))),
+    }
+}
+
+#[divan::bench]
+fn text_in_reads_of_16_kib(bencher: Bencher<'_, '_>) {
+    run(bencher, &text_stream(), Some(16 * 1024));
+}
+
+#[divan::bench]
+fn text_one_chunk_a_read(bencher: Bencher<'_, '_>) {
+    run(bencher, &text_stream(), None);
+}
+
+#[divan::bench]
+fn text_in_reads_of_100_bytes(bencher: Bencher<'_, '_>) {
+    run(bencher, &text_stream(), Some(100));
+}
+
+#[divan::bench]
+fn call_one_chunk_a_read(bencher: Bencher<'_, '_>) {
+    run(bencher, &call_stream(), None);
+}
+
+fn main() {
+    divan::main();
+}

@@ -1,5 +1,6 @@
-//! deftool from the outside. One binary; one file a room of the house, and the command last.
+//! deftool from the outside. One binary, one file a room of the house.
 
+mod chat;
 mod house;
 mod lang;
 mod syntax;

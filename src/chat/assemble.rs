@@ -1,0 +1,489 @@
+//! Deltas of tool calls → calls.
+//!
+//! In: the `tool_calls` and `function_call` fields of each chunk, in order. Out: [`RawCall`]s in the order they began.
+//!
+//! Servers disagree on what tells one call from the next: the index may be missing or always 0, the id missing, empty,
+//! late, a number or new in every delta, the name repeated, split or empty. The rules here:
+//! - a delta finds its slot by index and id, by index, by id, or it is the last slot;
+//! - without a name it continues that slot, whatever its id says;
+//! - with a name it begins a new call if its id is another one, or if its name is another one and the slot's arguments
+//!   are whole, or the slot's name is already a known tool;
+//! - whole objects glued together in one slot are calls of the same name; equal neighbours are one call sent twice;
+//! - arguments that are an object are taken as their JSON, arguments encoded twice are decoded twice;
+//! - `function_call` counts only in a reply without `tool_calls`.
+//!
+//! Whether a call is whole is decided by parsing its arguments, never by the finish reason.
+
+use std::collections::HashSet;
+
+use serde_json::{Deserializer, Map, Value};
+
+use super::event::{RawArguments, RawCall};
+use super::loose::Loose;
+
+/// The calls of one reply so far.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    known_tools: HashSet<String>,
+    slots: Vec<Slot>,
+    legacy: Option<Slot>,
+    /// Counts chunks, so that two entries of one chunk can be told from two chunks.
+    chunk: u64,
+}
+
+/// The calls of a whole reply.
+#[derive(Debug, Default)]
+pub(super) struct Assembled {
+    pub(super) calls: Vec<RawCall>,
+    /// The stream ended inside the arguments of a call.
+    pub(super) truncated: bool,
+    /// The arguments of a call are not an object, for whatever reason.
+    pub(super) malformed: bool,
+}
+
+/// One entry of `tool_calls`.
+struct CallDelta<'a> {
+    index: Option<u64>,
+    id: Option<&'a str>,
+    name: Option<&'a str>,
+    arguments: &'a str,
+}
+
+/// A call that is being put together.
+#[derive(Debug, Default)]
+struct Slot {
+    index: Option<u64>,
+    id: Option<String>,
+    name: String,
+    arguments: String,
+    nesting: Nesting,
+    /// The chunk that touched it last.
+    chunk: u64,
+}
+
+impl Assembler {
+    /// For a reply to a request that offered `known_tools`; the names tell a split name from a second call.
+    pub(super) fn new(known_tools: impl IntoIterator<Item = String>) -> Self {
+        Self { known_tools: known_tools.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Takes a chunk's `tool_calls`: a list, one object, or nothing. Tells `on_delta` which call grew.
+    pub(super) fn on_tool_calls(&mut self, field: &Loose<'_>, on_delta: &mut dyn FnMut(usize, &str)) {
+        self.chunk += 1;
+        match field {
+            Loose::Array(entries) => {
+                for entry in entries {
+                    self.on_entry(entry, on_delta);
+                }
+            }
+            Loose::Object(_) => self.on_entry(field, on_delta),
+            Loose::Null | Loose::Bool(_) | Loose::Number(_) | Loose::String(_) => {}
+        }
+    }
+
+    /// Takes a chunk's `function_call`, the form from before `tool_calls`.
+    pub(super) fn on_function_call(&mut self, field: &Loose<'_>, on_delta: &mut dyn FnMut(usize, &str)) {
+        if !matches!(field, Loose::Object(_)) {
+            return;
+        }
+        let slot = self.legacy.get_or_insert_default();
+        if let Some(name) = field.get("name").and_then(Loose::as_text)
+            && slot.name != name
+            && slot.arguments.is_empty()
+        {
+            slot.name.push_str(name);
+        }
+        slot.push_arguments(&arguments_text(field));
+        if self.slots.is_empty() && !slot.name.is_empty() {
+            on_delta(0, &slot.name);
+        }
+    }
+
+    /// Whether anything of a call has come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty() && self.legacy.is_none()
+    }
+
+    /// The reply is over. `empty_is_whole`: the server said that it ended well, so that a call without any arguments
+    /// is a call of a tool that takes none; otherwise it was cut before they came.
+    pub(super) fn finish(self, empty_is_whole: bool) -> Assembled {
+        let slots = if self.slots.is_empty() { self.legacy.into_iter().collect() } else { self.slots };
+        let mut assembled = Assembled::default();
+        let mut ids = HashSet::new();
+        for slot in slots {
+            if slot.name.is_empty() && slot.arguments.trim().is_empty() {
+                continue;
+            }
+            let mut id = slot.id.filter(|id| ids.insert(id.clone()));
+            let parsed = parse_arguments(&slot.arguments, empty_is_whole);
+            assembled.truncated |= parsed.truncated;
+            assembled.malformed |= parsed.malformed.is_some();
+            let objects = parsed.objects.into_iter().map(|value| RawArguments::Object { value });
+            for arguments in objects.chain(parsed.malformed) {
+                assembled.calls.push(RawCall { id: id.take(), name: slot.name.clone(), arguments });
+            }
+        }
+        assembled
+    }
+
+    fn on_entry(&mut self, entry: &Loose<'_>, on_delta: &mut dyn FnMut(usize, &str)) {
+        if !matches!(entry, Loose::Object(_)) {
+            return;
+        }
+        let function = match entry.get("function") {
+            Some(function @ Loose::Object(_)) => function,
+            // A delta with nothing but an id or a type, or one that is not wrapped in `function`.
+            Some(_) | None => entry,
+        };
+        let id = entry.get("id").and_then(Loose::as_id);
+        let arguments = arguments_text(function);
+        let delta = CallDelta {
+            index: entry.get("index").and_then(Loose::as_count),
+            id: id.as_deref(),
+            name: function.get("name").and_then(Loose::as_text),
+            arguments: &arguments,
+        };
+        let found = self.find_slot(&delta).filter(|&position| !self.begins_call(position, &delta));
+        let position = found.unwrap_or(self.slots.len());
+        if position == self.slots.len() {
+            self.slots.push(Slot { index: delta.index, chunk: self.chunk, ..Slot::default() });
+        }
+        let Some(slot) = self.slots.get_mut(position) else { return };
+        slot.apply(&delta, &self.known_tools);
+        slot.chunk = self.chunk;
+        on_delta(position, &slot.name);
+    }
+
+    /// The slot that a delta names, before its name is looked at.
+    fn find_slot(&self, delta: &CallDelta<'_>) -> Option<usize> {
+        let last = self.slots.len().checked_sub(1);
+        let last_slot = self.slots.last();
+        let has_id = |slot: &Slot| delta.id.is_some() && slot.id.as_deref() == delta.id;
+        if let Some(index) = delta.index {
+            let at_index = |slot: &Slot| slot.index == Some(index);
+            return self
+                .slots
+                .iter()
+                .rposition(|slot| at_index(slot) && has_id(slot))
+                .or_else(|| self.slots.iter().rposition(at_index))
+                .or_else(|| self.slots.iter().rposition(|slot| delta.name.is_none() && has_id(slot)))
+                .or_else(|| {
+                    last.filter(|_| delta.name.is_none() && last_slot.is_some_and(|s| s.index.is_none()))
+                });
+        }
+        if delta.id.is_some() {
+            let id_is_late = last_slot.is_some_and(|slot| slot.id.is_none() && !slot.nesting.is_closed());
+            return self
+                .slots
+                .iter()
+                .rposition(has_id)
+                .or_else(|| last.filter(|_| delta.name.is_none() || id_is_late));
+        }
+        last
+    }
+
+    /// Whether a delta that found the slot at `position` is nevertheless the start of another call.
+    fn begins_call(&self, position: usize, delta: &CallDelta<'_>) -> bool {
+        let (Some(slot), Some(name)) = (self.slots.get(position), delta.name) else { return false };
+        let piece = delta.arguments.trim_start();
+        let may_be_start = piece.is_empty() || piece.starts_with('{');
+        if let (Some(id), Some(slot_id)) = (delta.id, slot.id.as_deref())
+            && id != slot_id
+        {
+            // Servers that make a new id for every delta are told by arguments that cannot begin here.
+            return may_be_start || slot.nesting.is_closed() || slot.name != name;
+        }
+        if slot.name.is_empty() || slot.name == name {
+            return false;
+        }
+        if slot.arguments.is_empty() {
+            return !self.joins_name(slot, name);
+        }
+        slot.nesting.is_closed() || (may_be_start && self.known_tools.contains(name))
+    }
+
+    /// Whether `piece` is the rest of the slot's name, not the name of another call.
+    fn joins_name(&self, slot: &Slot, piece: &str) -> bool {
+        if self.known_tools.contains(&format!("{}{piece}", slot.name)) {
+            return true;
+        }
+        if self.known_tools.contains(&slot.name) {
+            return false;
+        }
+        if self.known_tools.contains(piece) {
+            return piece.starts_with(&slot.name);
+        }
+        // Nobody splits a name inside one chunk.
+        slot.chunk != self.chunk
+    }
+}
+
+impl Slot {
+    fn apply(&mut self, delta: &CallDelta<'_>, known_tools: &HashSet<String>) {
+        if self.id.is_none() {
+            self.id = delta.id.map(str::to_owned);
+        }
+        if let Some(name) = delta.name
+            && name != self.name
+            && self.arguments.is_empty()
+        {
+            if known_tools.contains(name) && name.starts_with(&self.name) {
+                // The name so far, sent again and longer.
+                self.name.clear();
+            }
+            self.name.push_str(name);
+        }
+        self.push_arguments(delta.arguments);
+    }
+
+    fn push_arguments(&mut self, piece: &str) {
+        self.nesting.scan(piece);
+        self.arguments.push_str(piece);
+    }
+}
+
+/// The `arguments` field as JSON text: as it is if it is text already, nothing if it is missing or null.
+fn arguments_text<'a>(function: &'a Loose<'_>) -> std::borrow::Cow<'a, str> {
+    match function.get("arguments") {
+        None | Some(Loose::Null) => "".into(),
+        Some(Loose::String(text)) => text.as_ref().into(),
+        Some(other @ (Loose::Bool(_) | Loose::Number(_) | Loose::Array(_) | Loose::Object(_))) => {
+            other.to_json().into()
+        }
+    }
+}
+
+/// Follows the brackets of JSON text as it grows, so that nothing is parsed twice only to see whether it is whole.
+#[derive(Debug, Default)]
+struct Nesting {
+    depth: usize,
+    in_string: bool,
+    after_backslash: bool,
+    opened: bool,
+}
+
+impl Nesting {
+    fn scan(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            if self.in_string {
+                match byte {
+                    _ if self.after_backslash => self.after_backslash = false,
+                    b'\\' => self.after_backslash = true,
+                    b'"' => self.in_string = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' => (self.in_string, self.opened) = (true, true),
+                b'{' | b'[' => (self.depth, self.opened) = (self.depth + 1, true),
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    /// Something was opened, and all of it is closed again.
+    fn is_closed(&self) -> bool {
+        self.opened && self.depth == 0 && !self.in_string
+    }
+}
+
+/// What the arguments of one slot hold.
+#[derive(Debug, Default)]
+struct Parsed {
+    objects: Vec<Map<String, Value>>,
+    malformed: Option<RawArguments>,
+    truncated: bool,
+}
+
+impl Parsed {
+    fn broken(text: &str, error: String, truncated: bool) -> Self {
+        let malformed = Some(RawArguments::Malformed { text: text.to_owned(), error });
+        Self { objects: Vec::new(), malformed, truncated }
+    }
+}
+
+/// Parses the arguments of one slot: one object as a rule, several glued together at some servers.
+fn parse_arguments(text: &str, empty_is_whole: bool) -> Parsed {
+    let mut parsed = parse_objects(text, empty_is_whole, true);
+    // `{}` ahead of the arguments is a placeholder of gateways, not a call of its own.
+    if parsed.objects.iter().any(|object| !object.is_empty()) || parsed.malformed.is_some() {
+        parsed.objects.retain(|object| !object.is_empty());
+    }
+    parsed.objects.dedup();
+    parsed
+}
+
+/// Parses a sequence of objects; with `decode_strings`, a string that holds such a sequence too.
+fn parse_objects(text: &str, empty_is_whole: bool, decode_strings: bool) -> Parsed {
+    let text = text.trim();
+    if text.is_empty() {
+        return if empty_is_whole {
+            Parsed { objects: vec![Map::new()], ..Parsed::default() }
+        } else {
+            Parsed::broken(text, String::from("the reply ended before the arguments came"), true)
+        };
+    }
+    let mut parsed = Parsed::default();
+    let mut values = Deserializer::from_str(text).into_iter::<Value>();
+    loop {
+        let start = values.byte_offset();
+        let rest = text.get(start..).unwrap_or_default().trim_start();
+        let found = match values.next() {
+            None => return parsed,
+            Some(Ok(Value::Object(object))) => {
+                parsed.objects.push(object);
+                continue;
+            }
+            Some(Ok(Value::Null)) => {
+                parsed.objects.push(Map::new());
+                continue;
+            }
+            Some(Ok(Value::String(inner))) if decode_strings => {
+                let inner = parse_objects(&inner, true, false);
+                if inner.malformed.is_some() {
+                    return Parsed { malformed: inner.malformed, truncated: inner.truncated, ..parsed };
+                }
+                parsed.objects.extend(inner.objects);
+                continue;
+            }
+            Some(Err(error)) if error.is_eof() => {
+                // What came whole before the cut stays.
+                return Parsed { objects: parsed.objects, ..Parsed::broken(rest, error.to_string(), true) };
+            }
+            Some(Err(error)) => return Parsed::broken(text, error.to_string(), false),
+            Some(Ok(Value::String(_))) => "a string",
+            Some(Ok(Value::Array(_))) => "an array",
+            Some(Ok(Value::Number(_))) => "a number",
+            Some(Ok(Value::Bool(_))) => "a boolean",
+        };
+        return Parsed::broken(text, format!("the arguments are {found}, not an object"), false);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Each item is one chunk's `tool_calls`; the result is `name arguments` of each call, or `name !` if malformed.
+    fn calls_of(known: &[&str], chunks: &[&str]) -> Vec<String> {
+        let mut assembler = Assembler::new(known.iter().map(|&name| name.to_owned()));
+        for chunk in chunks {
+            assembler.on_tool_calls(&serde_json::from_str(chunk).unwrap(), &mut |_, _| {});
+        }
+        let shown = |call: RawCall| match call.arguments {
+            RawArguments::Object { value } => format!("{} {}", call.name, Value::Object(value)),
+            RawArguments::Malformed { .. } => format!("{} !", call.name),
+        };
+        assembler.finish(true).calls.into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn split_names_and_second_calls_are_told_apart() {
+        let known = ["now", "get", "get_weather"];
+        let cases: &[(&[&str], &[&str])] = &[
+            (
+                &[
+                    r#"[{"index":0,"id":"a","function":{"name":"get_"}}]"#,
+                    r#"[{"index":0,"function":{"name":"weather"}}]"#,
+                ],
+                &["get_weather {}"],
+            ),
+            (
+                &[
+                    r#"[{"index":0,"function":{"name":"get_w"}}]"#,
+                    r#"[{"index":0,"function":{"name":"get_weather"}}]"#,
+                ],
+                &["get_weather {}"],
+            ),
+            (
+                &[
+                    r#"[{"index":0,"function":{"name":"get"}}]"#,
+                    r#"[{"index":0,"function":{"name":"_weather"}}]"#,
+                ],
+                &["get_weather {}"],
+            ),
+            (
+                &[
+                    r#"[{"index":0,"function":{"name":"now"}}]"#,
+                    r#"[{"index":0,"function":{"name":"get_weather"}}]"#,
+                ],
+                &["now {}", "get_weather {}"],
+            ),
+            (
+                &[
+                    r#"[{"function":{"name":"other","arguments":""}},{"function":{"name":"another","arguments":"{}"}}]"#,
+                ],
+                &["other {}", "another {}"],
+            ),
+            (
+                &[
+                    r#"[{"index":0,"function":{"name":"now","arguments":"{}"}}]"#,
+                    r#"[{"index":0,"function":{"name":"get","arguments":"{\"a\":1}"}}]"#,
+                ],
+                &["now {}", r#"get {"a":1}"#],
+            ),
+        ];
+        for (chunks, expected) in cases {
+            assert_eq!(&calls_of(&known, chunks), expected, "{chunks:?}");
+        }
+    }
+
+    #[test]
+    fn ids_that_change_mean_a_call_only_where_one_can_begin() {
+        let split = [
+            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]"#,
+            r#"[{"index":0,"id":"b","function":{"name":"f","arguments":"1}"}}]"#,
+        ];
+        assert_eq!(calls_of(&[], &split), [r#"f {"x":1}"#]);
+        let interleaved = [
+            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]"#,
+            r#"[{"index":0,"id":"b","function":{"name":"g","arguments":"{\"y\":"}}]"#,
+            r#"[{"index":0,"id":"a","function":{"arguments":"1}"}}]"#,
+            r#"[{"index":0,"id":"b","function":{"arguments":"2}"}}]"#,
+        ];
+        assert_eq!(calls_of(&[], &interleaved), [r#"f {"x":1}"#, r#"g {"y":2}"#]);
+    }
+
+    #[test]
+    fn arguments_of_any_form() {
+        for (arguments, expected) in [
+            ("null", r"f {}"),
+            (r#""null""#, r"f {}"),
+            (r#""""#, r"f {}"),
+            (r#"" \n""#, r"f {}"),
+            (r#"{"a":1}"#, r#"f {"a":1}"#),
+            (r#""\"{\\\"a\\\":1}\"""#, r#"f {"a":1}"#),
+            (r#""{\"a\":1}{\"a\":1}""#, r#"f {"a":1}"#),
+            (r#""{}{\"a\":1}""#, r#"f {"a":1}"#),
+            (r#""{\"a\":1}{\"b\":2}""#, r#"f {"a":1};f {"b":2}"#),
+            (r#""{\"a\":1}{\"b\"""#, r#"f {"a":1};f !"#),
+            (r#""{\"a\":1}}""#, "f !"),
+            ("[1]", "f !"),
+            ("5", "f !"),
+            (r#""\"\\\"twice\\\"\"""#, "f !"),
+        ] {
+            let chunk = format!(r#"{{"id":7,"function":{{"name":"f","arguments":{arguments}}}}}"#);
+            assert_eq!(calls_of(&[], &[&chunk]).join(";"), expected, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_malformed_not_a_crash() {
+        let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+        let parsed = parse_arguments(&deep, true);
+        assert!(parsed.objects.is_empty() && parsed.malformed.is_some() && !parsed.truncated);
+    }
+
+    #[test]
+    fn an_id_is_given_once() {
+        let mut assembler = Assembler::default();
+        let chunk = r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}{\"x\":2}"}},
+                        {"index":1,"id":"a","function":{"name":"f","arguments":"{}"}}]"#;
+        assembler.on_tool_calls(&serde_json::from_str(chunk).unwrap(), &mut |_, _| {});
+        let ids: Vec<_> = assembler.finish(true).calls.into_iter().map(|call| call.id).collect();
+        assert_eq!(ids, [Some(String::from("a")), None, None]);
+    }
+}

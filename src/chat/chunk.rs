@@ -1,0 +1,455 @@
+//! One chunk of a streamed chat completion, or a whole completion, read as tolerantly as servers write.
+//!
+//! In: the bytes of one JSON object. Out: a [`Chunk`] that borrows from them. Every field may be missing, null or of
+//! an odd type without the chunk being lost: what is known is read through [`Loose`], what is unknown is skipped.
+//! The common chunk (a piece of text) allocates nothing but the list of its one choice.
+//!
+//! Source: the `OpenAI` chat completions API (`chat.completion.chunk`), and what real servers make of it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, Deserialize, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Deserializer;
+
+use super::loose::Loose;
+
+/// A chunk.
+#[derive(Debug, Default)]
+pub(super) struct Chunk<'a> {
+    /// `error`, whatever its type.
+    pub(super) error: Loose<'a>,
+    /// `object: "error"`: the chunk itself is the error (old vLLM).
+    pub(super) is_error_object: bool,
+    pub(super) choices: Vec<Choice<'a>>,
+    pub(super) usage: Loose<'a>,
+    pub(super) model: Loose<'a>,
+    pub(super) prompt_progress: Loose<'a>,
+}
+
+/// One of its choices.
+#[derive(Debug, Default)]
+pub(super) struct Choice<'a> {
+    pub(super) index: Loose<'a>,
+    pub(super) delta: Option<Delta<'a>>,
+    /// In place of a delta when the answer is not streamed.
+    pub(super) message: Option<Box<Delta<'a>>>,
+    /// In place of a delta at servers that answer like the old completions.
+    pub(super) text: Loose<'a>,
+    pub(super) finish_reason: Loose<'a>,
+    pub(super) error: Loose<'a>,
+}
+
+/// What a chunk adds to the reply.
+#[derive(Debug, Default)]
+pub(super) struct Delta<'a> {
+    pub(super) content: Loose<'a>,
+    pub(super) reasoning_content: Loose<'a>,
+    pub(super) reasoning: Loose<'a>,
+    pub(super) refusal: Loose<'a>,
+    pub(super) tool_calls: Loose<'a>,
+    pub(super) function_call: Loose<'a>,
+}
+
+/// Reads one chunk.
+///
+/// # Errors
+/// The bytes are not one JSON value.
+pub(super) fn decode_chunk(data: &[u8]) -> serde_json::Result<Chunk<'_>> {
+    // Checking the whole for UTF-8 at once is cheaper than string by string. Bytes that are not UTF-8 do no harm in
+    // fields that are skipped.
+    match str::from_utf8(data) {
+        Ok(text) => read_chunk(Deserializer::from_str(text)),
+        Err(_) => read_chunk(Deserializer::from_slice(data)),
+    }
+}
+
+fn read_chunk<'a, R: serde_json::de::Read<'a>>(mut json: Deserializer<R>) -> serde_json::Result<Chunk<'a>> {
+    let mut chunk = Chunk::default();
+    Fill(&mut chunk).deserialize(&mut json)?;
+    json.end()?;
+    Ok(chunk)
+}
+
+/// Text and reasoning of a `content` field: a string, or parts of which some are thinking.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Content<'a> {
+    pub(super) text: Cow<'a, str>,
+    pub(super) thinking: Cow<'a, str>,
+}
+
+impl Chunk<'_> {
+    /// Whether something is in `error`; gateways send `null`, `""`, `false` or `{}` along with a good reply.
+    pub(super) fn has_error(&self) -> bool {
+        self.is_error_object || is_error(&self.error)
+    }
+}
+
+impl Choice<'_> {
+    /// Whether it is the first choice; other than that one are not asked for and not read.
+    pub(super) fn is_first(&self) -> bool {
+        self.index.as_count().is_none_or(|index| index == 0)
+    }
+
+    /// Whether something is in the choice's own `error`.
+    pub(super) fn has_error(&self) -> bool {
+        is_error(&self.error)
+    }
+}
+
+impl Delta<'_> {
+    /// What the content holds.
+    pub(super) fn content(&self) -> Content<'_> {
+        let mut content = read_content(&self.content);
+        if content.text.is_empty()
+            && let Some(refusal) = self.refusal.as_text()
+        {
+            content.text = Cow::Borrowed(refusal);
+        }
+        content
+    }
+
+    /// The reasoning: one of the two fields, never both, since servers that know both names send it twice.
+    pub(super) fn reasoning(&self) -> Cow<'_, str> {
+        let first = read_content(&self.reasoning_content);
+        let found = if first == Content::default() { read_content(&self.reasoning) } else { first };
+        if found.thinking.is_empty() { found.text } else { found.thinking }
+    }
+}
+
+/// Joins text parts and, apart from them, thinking parts.
+fn read_content<'a>(content: &'a Loose<'_>) -> Content<'a> {
+    let mut read = Content::default();
+    match content {
+        Loose::String(text) => read.text = Cow::Borrowed(text),
+        Loose::Number(number) => read.text = Cow::Owned(number.to_string()),
+        Loose::Array(parts) => {
+            for part in parts {
+                add_part(part, &mut read);
+            }
+        }
+        Loose::Object(_) => add_part(content, &mut read),
+        Loose::Null | Loose::Bool(_) => {}
+    }
+    read
+}
+
+/// One part: a string, `{"type": "text", "text": …}` or `{"type": "thinking", "thinking": [parts]}`.
+fn add_part(part: &Loose<'_>, read: &mut Content<'_>) {
+    if let Loose::String(text) = part {
+        read.text.to_mut().push_str(text);
+        return;
+    }
+    let thinks = part
+        .get("type")
+        .and_then(Loose::as_text)
+        .is_some_and(|kind| matches!(kind, "thinking" | "reasoning"));
+    let inner = ["text", "thinking", "reasoning", "content"].iter().find_map(|name| part.get(name));
+    let Some(inner) = inner else { return };
+    let inner = read_content(inner);
+    if thinks {
+        read.thinking.to_mut().push_str(&inner.text);
+    } else {
+        read.text.to_mut().push_str(&inner.text);
+    }
+    read.thinking.to_mut().push_str(&inner.thinking);
+}
+
+fn is_error(error: &Loose<'_>) -> bool {
+    match error {
+        Loose::Null | Loose::Bool(false) => false,
+        Loose::Bool(true) | Loose::Number(_) => true,
+        Loose::String(text) => !text.is_empty(),
+        Loose::Array(items) => !items.is_empty(),
+        Loose::Object(members) => !members.is_empty(),
+    }
+}
+
+/// An object that knows some of its members.
+trait Record<'de>: Default {
+    /// Takes the value of the member `key`, or leaves it (`false`) to be skipped.
+    fn take<A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<bool, A::Error>;
+}
+
+impl<'de> Record<'de> for Chunk<'de> {
+    fn take<A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<bool, A::Error> {
+        match key {
+            Key::Choices => map.next_value_seed(FillChoices(&mut self.choices))?,
+            Key::Error => self.error = map.next_value()?,
+            Key::Object => self.is_error_object = map.next_value::<Loose<'de>>()?.as_text() == Some("error"),
+            // Chunks may carry an empty usage; what an earlier field told stays.
+            Key::Usage => self.usage = map.next_value()?,
+            Key::Model => self.model = map.next_value()?,
+            Key::PromptProgress => self.prompt_progress = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+impl<'de> Record<'de> for Choice<'de> {
+    fn take<A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<bool, A::Error> {
+        match key {
+            Key::Index => self.index = map.next_value()?,
+            Key::Delta => {
+                if !map.next_value_seed(Fill(self.delta.insert(Delta::default())))? {
+                    self.delta = None;
+                }
+            }
+            Key::Message => {
+                let mut message = Box::default();
+                self.message = map.next_value_seed(Fill(&mut *message))?.then_some(message);
+            }
+            Key::Text => self.text = map.next_value()?,
+            Key::FinishReason => self.finish_reason = map.next_value()?,
+            Key::Error => self.error = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+impl<'de> Record<'de> for Delta<'de> {
+    fn take<A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<bool, A::Error> {
+        match key {
+            Key::Content => self.content = map.next_value()?,
+            Key::ReasoningContent => self.reasoning_content = map.next_value()?,
+            Key::Reasoning => self.reasoning = map.next_value()?,
+            Key::Refusal => self.refusal = map.next_value()?,
+            Key::ToolCalls => self.tool_calls = map.next_value()?,
+            Key::FunctionCall => self.function_call = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// The members that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Choices,
+    Error,
+    Object,
+    Usage,
+    Model,
+    PromptProgress,
+    Index,
+    Delta,
+    Message,
+    Text,
+    FinishReason,
+    Content,
+    ReasoningContent,
+    Reasoning,
+    Refusal,
+    ToolCalls,
+    FunctionCall,
+    Unknown,
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl Visitor<'_> for KeyVisitor {
+            type Value = Key;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a member's name")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Key, E> {
+                Ok(match name {
+                    "choices" => Key::Choices,
+                    "error" => Key::Error,
+                    "object" => Key::Object,
+                    "usage" => Key::Usage,
+                    "model" => Key::Model,
+                    "prompt_progress" => Key::PromptProgress,
+                    "index" => Key::Index,
+                    "delta" => Key::Delta,
+                    "message" => Key::Message,
+                    "text" => Key::Text,
+                    "finish_reason" => Key::FinishReason,
+                    "content" => Key::Content,
+                    "reasoning_content" => Key::ReasoningContent,
+                    "reasoning" => Key::Reasoning,
+                    "refusal" => Key::Refusal,
+                    "tool_calls" => Key::ToolCalls,
+                    "function_call" => Key::FunctionCall,
+                    _ => Key::Unknown,
+                })
+            }
+        }
+        deserializer.deserialize_identifier(KeyVisitor)
+    }
+}
+
+/// Fills a record where it lies (moving these large structs about costs as much as parsing). The result tells whether
+/// there was an object; a value of another type leaves the record empty.
+struct Fill<'r, T>(&'r mut T);
+
+impl<'de, T: Record<'de>> DeserializeSeed<'de> for Fill<'_, T> {
+    type Value = bool;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+/// The answers of a visitor to values that are neither a list nor an object.
+macro_rules! skip_scalars {
+    () => {
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("any JSON value")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+
+        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+    };
+}
+
+impl<'de, T: Record<'de>> Visitor<'de> for Fill<'_, T> {
+    type Value = bool;
+
+    skip_scalars!();
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(false)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        while let Some(key) = map.next_key::<Key>()? {
+            if key == Key::Unknown || !self.0.take(key, &mut map)? {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Fills the choices: from a list, or from one object that stands for a list of one.
+struct FillChoices<'r, 'a>(&'r mut Vec<Choice<'a>>);
+
+impl<'de> DeserializeSeed<'de> for FillChoices<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for FillChoices<'_, 'de> {
+    type Value = ();
+
+    skip_scalars!();
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let mut choice = Choice::default();
+        while let Some(is_object) = seq.next_element_seed(Fill(&mut choice))? {
+            if is_object {
+                self.0.push(std::mem::take(&mut choice));
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        let mut choice = Choice::default();
+        Fill(&mut choice).visit_map(map)?;
+        self.0.push(choice);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn content_of(json: &str) -> (String, String) {
+        let data = format!(r#"{{"choices":[{{"delta":{{"content":{json}}}}}]}}"#);
+        let chunk = decode_chunk(data.as_bytes()).unwrap();
+        let content = chunk.choices[0].delta.as_ref().unwrap().content();
+        (content.text.into_owned(), content.thinking.into_owned())
+    }
+
+    #[test]
+    fn content_of_any_form() {
+        for (json, text, thinking) in [
+            ("null", "", ""),
+            (r#""a\n""#, "a\n", ""),
+            ("5", "5", ""),
+            ("true", "", ""),
+            (r#"["a", {"type":"text","text":"b"}, null, {"type":"image_url"}]"#, "ab", ""),
+            (r#"{"type":"text","text":"a"}"#, "a", ""),
+            (
+                r#"[{"type":"thinking","thinking":[{"type":"text","text":"t"}]},{"type":"text","text":"a"}]"#,
+                "a",
+                "t",
+            ),
+            (r#"[{"type":"thinking","thinking":"t"}]"#, "", "t"),
+        ] {
+            assert_eq!(content_of(json), (text.to_owned(), thinking.to_owned()), "{json}");
+        }
+    }
+
+    #[test]
+    fn reasoning_is_one_of_two_fields() {
+        for (json, expected) in [
+            (r#"{"reasoning_content":"a","reasoning":"a"}"#, "a"),
+            (r#"{"reasoning_content":"","reasoning":"b"}"#, "b"),
+            (r#"{"reasoning_content":null,"reasoning":[{"type":"thinking","thinking":"c"}]}"#, "c"),
+            ("{}", ""),
+        ] {
+            let data = format!(r#"{{"choices":[{{"delta":{json}}}]}}"#);
+            let chunk = decode_chunk(data.as_bytes()).unwrap();
+            assert_eq!(chunk.choices[0].delta.as_ref().unwrap().reasoning(), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn odd_types_never_lose_the_chunk() {
+        for odd in ["null", "true", "0", "-1", "1.5", "\"x\"", "[]", "{}", "[[1]]", "{\"a\":[{}]}"] {
+            for field in ["id", "error_", "usage", "model", "prompt_progress", "timings", "object", "created"]
+            {
+                let data =
+                    format!(r#"{{"{field}":{odd},"choices":[{{"index":0,"delta":{{"content":"a"}}}}]}}"#);
+                let chunk = decode_chunk(data.as_bytes()).unwrap();
+                assert_eq!(chunk.choices[0].delta.as_ref().unwrap().content().text, "a", "{data}");
+            }
+            for field in ["index_", "logprobs", "finish_reason", "message", "text", "error"] {
+                let data =
+                    format!(r#"{{"choices":[{{"{field}":{odd},"delta":{{"content":"a","role":{odd}}}}}]}}"#);
+                let chunk = decode_chunk(data.as_bytes()).unwrap();
+                assert_eq!(chunk.choices[0].delta.as_ref().unwrap().content().text, "a", "{data}");
+            }
+            for whole in
+                [odd.to_owned(), format!(r#"{{"choices":{odd}}}"#), format!(r#"{{"choices":[{odd}]}}"#)]
+            {
+                assert!(decode_chunk(whole.as_bytes()).is_ok(), "{whole}");
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What a server says went wrong: the body of an HTTP error, or an error inside a stream.
+//!
+//! In: a status with a body, or the JSON of an error. Out: a [`ServerError`] with its kind, one message of at most
+//! 2 KiB without control characters, and its code.
+//!
+//! Absent: whether to try again; that is the request machine's to decide, by kind and code.
+
+use serde_json::Value;
+
+use super::event::{ServerError, ServerErrorKind};
+
+/// Most bytes of a message, and of a body that is kept to word one.
+pub(super) const MAX_MESSAGE_BYTES: usize = 2 * 1024;
+
+/// Judges an HTTP answer whose status is not 2xx by the status first, then by its body: an error object (`error` as
+/// an object or a string), `detail` or `message`, the title of an HTML page, or plain text.
+pub fn classify_http_error(status: u16, body: &[u8]) -> ServerError {
+    let report = match serde_json::from_slice::<Value>(body) {
+        Ok(value) => ErrorReport::from_json(&value),
+        Err(_) => {
+            ErrorReport { message: text_of_page(&String::from_utf8_lossy(body)), ..ErrorReport::default() }
+        }
+    };
+    let kind = kind_of(Some(status), &report).unwrap_or(ServerErrorKind::Http);
+    let message = if report.message.is_empty() { format!("HTTP status {status}") } else { report.message };
+    ServerError { kind, message, code: Some(status), failed_generation: report.failed_generation }
+}
+
+/// Judges an error inside a stream (HTTP status 200) by its JSON, or by its text if it is none.
+pub(super) fn classify_stream_error(data: &[u8]) -> ServerError {
+    let report = match serde_json::from_slice::<Value>(data) {
+        Ok(value) => ErrorReport::from_json(&value),
+        Err(_) => {
+            ErrorReport { message: text_of_page(&String::from_utf8_lossy(data)), ..ErrorReport::default() }
+        }
+    };
+    let kind = kind_of(report.code, &report).unwrap_or(ServerErrorKind::Server);
+    let message = if report.message.is_empty() {
+        String::from("the server reported an error without a message")
+    } else {
+        report.message
+    };
+    ServerError { kind, message, code: report.code, failed_generation: report.failed_generation }
+}
+
+/// The start of a body as text for a message: the title of an HTML page, or the text, neutralised and cut.
+pub(super) fn text_of_page(body: &str) -> String {
+    // A page's title is near its start; nothing is gained by reading megabytes.
+    let start = body.char_indices().nth(64 * 1024).map_or(body, |(end, _)| body.get(..end).unwrap_or(body));
+    if !start.trim_start().starts_with('<') {
+        return tidy(start);
+    }
+    let lower = start.to_ascii_lowercase();
+    let title = ["title", "h1"].iter().find_map(|tag| {
+        let from = lower.find(&format!("<{tag}"))?;
+        let from = from + lower.get(from..)?.find('>')? + 1;
+        let to = from + lower.get(from..)?.find(&format!("</{tag}"))?;
+        start.get(from..to).map(tidy).filter(|text| !text.is_empty())
+    });
+    title.unwrap_or_else(|| tidy(&without_tags(start)))
+}
+
+/// What was found in an error's JSON.
+#[derive(Debug, Default)]
+struct ErrorReport {
+    message: String,
+    /// `type` and the `code` that is a word, for the kind.
+    labels: Vec<String>,
+    code: Option<u16>,
+    failed_generation: Option<String>,
+}
+
+impl ErrorReport {
+    fn from_json(value: &Value) -> Self {
+        let mut report = Self::default();
+        report.read(value, 0);
+        report
+    }
+
+    /// Reads an error and, where errors are wrapped in errors (gateways), the innermost.
+    fn read(&mut self, value: &Value, depth: usize) {
+        // Gemini wraps its error in a list.
+        let value = value.as_array().and_then(|items| items.first()).unwrap_or(value);
+        match value {
+            Value::Object(members) => {
+                for name in ["type", "code", "status"] {
+                    self.read_label(members.get(name));
+                }
+                if let Some(Value::String(text)) = members.get("failed_generation") {
+                    self.failed_generation = Some(text.clone());
+                }
+                let inner = ["error", "message", "detail", "msg"]
+                    .iter()
+                    .filter_map(|name| members.get(*name))
+                    .find(|inner| !inner.is_null() && inner.as_bool().is_none());
+                match inner {
+                    Some(inner) if depth < 8 => self.read(inner, depth + 1),
+                    Some(_) | None => self.message = tidy(&value.to_string()),
+                }
+                self.add_token_counts(members.get("n_prompt_tokens"), members.get("n_ctx"));
+            }
+            Value::String(text) => self.message = tidy(text),
+            Value::Null => {}
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) => self.message = tidy(&value.to_string()),
+        }
+    }
+
+    fn read_label(&mut self, value: Option<&Value>) {
+        match value {
+            Some(Value::Number(number)) => {
+                self.code = number.as_u64().and_then(|code| u16::try_from(code).ok()).or(self.code);
+            }
+            Some(Value::String(label)) => match label.parse() {
+                Ok(code) => self.code = Some(code),
+                Err(_) => self.labels.push(label.clone()),
+            },
+            Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => {}
+        }
+    }
+
+    /// Says how large prompt and context are, unless the message does.
+    fn add_token_counts(&mut self, prompt: Option<&Value>, context: Option<&Value>) {
+        if let (Some(prompt), Some(context)) =
+            (prompt.and_then(Value::as_u64), context.and_then(Value::as_u64))
+            && !self.message.contains(&context.to_string())
+        {
+            self.message = tidy(&format!("{} ({prompt} tokens, context of {context})", self.message));
+        }
+    }
+}
+
+/// Ways to say that the prompt is too long, in lower case.
+const OVERFLOWS: &[&str] = &[
+    "exceed_context_size",
+    "context_length_exceeded",
+    "exceeds the available context size",
+    "exceeds context",
+    "exceed context",
+    "exceeds the context",
+    "maximum context length",
+    "context length of only",
+    "greater than the context length",
+    "context window",
+    "context overflow",
+    "context size has been exceeded",
+    "prompt is too long",
+    "input is too long",
+];
+
+/// The kind, if status, type or message tell one.
+fn kind_of(status: Option<u16>, report: &ErrorReport) -> Option<ServerErrorKind> {
+    match status {
+        Some(401 | 403) => return Some(ServerErrorKind::Unauthorized),
+        Some(429 | 503) => return Some(ServerErrorKind::Unavailable),
+        Some(_) | None => {}
+    }
+    let labels = report.labels.join(" ").to_ascii_lowercase();
+    let message = report.message.to_ascii_lowercase();
+    if OVERFLOWS.iter().any(|phrase| labels.contains(phrase) || message.contains(phrase)) {
+        return Some(ServerErrorKind::ContextOverflow);
+    }
+    let has_label = |names: &[&str]| names.iter().any(|name| labels.contains(name));
+    // A status says more than a label; inside a stream the label is all there is.
+    if status.is_some() {
+        None
+    } else if has_label(&["authentication_error", "permission_error", "invalid_api_key"]) {
+        Some(ServerErrorKind::Unauthorized)
+    } else if has_label(&["unavailable_error", "rate_limit", "overloaded", "loading"]) {
+        Some(ServerErrorKind::Unavailable)
+    } else {
+        None
+    }
+}
+
+/// A page's text: what is not in tags, scripts or styles.
+fn without_tags(page: &str) -> String {
+    let mut text = String::new();
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once('<') {
+        text.push_str(before);
+        text.push(' ');
+        let is_code = ["script", "style"]
+            .iter()
+            .find(|tag| after.get(..tag.len()).is_some_and(|name| name.eq_ignore_ascii_case(tag)));
+        let end = is_code.map_or(">", |tag| if *tag == "script" { "</script>" } else { "</style>" });
+        let Some((_, tail)) = after.split_once(end) else { return text };
+        rest = tail;
+    }
+    text.push_str(rest);
+    text
+}
+
+/// One message: control characters neutralised (a server must not steer a terminal), blanks at the ends and runs of
+/// them removed, at most 2 KiB.
+fn tidy(text: &str) -> String {
+    let mut tidied = String::new();
+    for char in text.trim().chars() {
+        let char = match char {
+            '\n' => '\n',
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            _ if char.is_whitespace() => ' ',
+            _ if char.is_control() => '\u{fffd}',
+            _ => char,
+        };
+        if tidied.len() + char.len_utf8() > MAX_MESSAGE_BYTES {
+            break;
+        }
+        tidied.push(char);
+    }
+    tidied
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_of_every_form() {
+        use ServerErrorKind::{ContextOverflow, Http, Unauthorized, Unavailable};
+        let cases: &[(u16, &str, ServerErrorKind, &str)] = &[
+            (500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, Http, "boom"),
+            (500, r#"{"error":"boom"}"#, Http, "boom"),
+            (404, r#"{"detail":"Not Found"}"#, Http, "Not Found"),
+            (
+                422,
+                r#"{"detail":[{"loc":["body"],"msg":"field required","type":"missing"}]}"#,
+                Http,
+                "field required",
+            ),
+            (400, r#"{"object":"error","message":"bad","type":"BadRequestError","code":400}"#, Http, "bad"),
+            (
+                502,
+                "<html><head><title>502 Bad\u{7} Gateway</title></head></html>",
+                Http,
+                "502 Bad\u{fffd} Gateway",
+            ),
+            (502, "<html><style>p{}</style><body><p>Oh <b>no</b></p></body></html>", Http, "Oh  no"),
+            (500, "Internal Server Error\n", Http, "Internal Server Error"),
+            (500, "\u{1b}[31mred", Http, "\u{fffd}[31mred"),
+            (504, "", Http, "HTTP status 504"),
+            (400, "null", Http, "HTTP status 400"),
+            (401, r#"{"error":{"message":"Invalid API Key"}}"#, Unauthorized, "Invalid API Key"),
+            (403, "no", Unauthorized, "no"),
+            (429, r#"{"error":{"message":"slow down"}}"#, Unavailable, "slow down"),
+            (503, r#"{"error":{"message":"Loading model","code":503}}"#, Unavailable, "Loading model"),
+            (
+                400,
+                r#"{"error":{"message":"This model's maximum context length is 2048","code":"context_length_exceeded"}}"#,
+                ContextOverflow,
+                "This model's maximum context length is 2048",
+            ),
+            (
+                400,
+                r#"{"error":{"message":"too big","type":"exceed_context_size_error","n_prompt_tokens":6021,"n_ctx":1024}}"#,
+                ContextOverflow,
+                "too big (6021 tokens, context of 1024)",
+            ),
+        ];
+        for (status, body, kind, message) in cases {
+            let error = classify_http_error(*status, body.as_bytes());
+            assert_eq!(
+                (error.kind, error.message.as_str(), error.code),
+                (*kind, *message, Some(*status)),
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn groq_tells_what_the_model_wrote() {
+        let body = r#"{"error":{"message":"Failed to call a function.","type":"invalid_request_error",
+            "code":"tool_use_failed","failed_generation":"<function=f>{}</function>"}}"#;
+        let error = classify_http_error(400, body.as_bytes());
+        assert_eq!(error.failed_generation.as_deref(), Some("<function=f>{}</function>"));
+    }
+
+    #[test]
+    fn messages_are_cut_at_a_character() {
+        let error = classify_http_error(500, "é".repeat(3000).as_bytes());
+        assert_eq!(error.message.len(), MAX_MESSAGE_BYTES);
+    }
+
+    #[test]
+    fn stream_errors_have_their_own_code() {
+        let error = classify_stream_error(br#"{"code":"429","message":"wait"}"#);
+        assert_eq!((error.kind, error.code), (ServerErrorKind::Unavailable, Some(429)));
+        let error = classify_stream_error(br#"{"error":{"type":"unavailable_error","message":"x"}}"#);
+        assert_eq!((error.kind, error.code), (ServerErrorKind::Unavailable, None));
+        assert_eq!(classify_stream_error(b"").kind, ServerErrorKind::Server);
+    }
+}

@@ -1,0 +1,200 @@
+//! A borrowed JSON value for the fields whose type servers do not agree on.
+//!
+//! In: any JSON. Out: a tree whose strings are lent from the input where they hold no escape. Never rejects a type; a
+//! value nested deeper than `serde_json`'s own limit (128) is that parser's error.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde_json::Number;
+
+/// Any JSON value.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) enum Loose<'a> {
+    #[default]
+    Null,
+    Bool(bool),
+    Number(Number),
+    String(Cow<'a, str>),
+    Array(Vec<Loose<'a>>),
+    Object(Vec<(Cow<'a, str>, Loose<'a>)>),
+}
+
+impl<'a> Loose<'a> {
+    /// A member of an object; of equal names the last, as everywhere in `serde_json`.
+    pub(super) fn get(&self, name: &str) -> Option<&Loose<'a>> {
+        match self {
+            Self::Object(members) => {
+                members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
+            }
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) | Self::Array(_) => None,
+        }
+    }
+
+    /// The text of a string that is not empty: servers send `""` where they mean nothing.
+    pub(super) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::String(text) if !text.is_empty() => Some(text),
+            Self::String(_)
+            | Self::Null
+            | Self::Bool(_)
+            | Self::Number(_)
+            | Self::Array(_)
+            | Self::Object(_) => None,
+        }
+    }
+
+    /// A whole number, also one that is written as a string.
+    pub(super) fn as_count(&self) -> Option<u64> {
+        match self {
+            Self::Number(number) => number.as_u64(),
+            Self::String(text) => text.parse().ok(),
+            Self::Null | Self::Bool(_) | Self::Array(_) | Self::Object(_) => None,
+        }
+    }
+
+    /// An identifier: a string that is not empty, or a number.
+    pub(super) fn as_id(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Number(number) => Some(Cow::Owned(number.to_string())),
+            Self::String(_) => self.as_text().map(Cow::Borrowed),
+            Self::Null | Self::Bool(_) | Self::Array(_) | Self::Object(_) => None,
+        }
+    }
+
+    /// The value as JSON text.
+    pub(super) fn to_json(&self) -> String {
+        // Strings, numbers and string keys cannot fail to serialise.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl Serialize for Loose<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Number(number) => number.serialize(serializer),
+            Self::String(text) => serializer.serialize_str(text),
+            Self::Array(items) => {
+                let mut seq = serializer.serialize_seq(Some(items.len()))?;
+                for item in items {
+                    seq.serialize_element(item)?;
+                }
+                seq.end()
+            }
+            Self::Object(members) => {
+                let mut map = serializer.serialize_map(Some(members.len()))?;
+                for (key, value) in members {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Loose<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LooseVisitor)
+    }
+}
+
+struct LooseVisitor;
+
+impl<'de> Visitor<'de> for LooseVisitor {
+    type Value = Loose<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Loose::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Loose::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Loose::Number(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Loose::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(Number::from_f64(value).map_or(Loose::Null, Loose::Number))
+    }
+
+    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Self::Value, E> {
+        Ok(Loose::String(Cow::Borrowed(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(Loose::String(Cow::Owned(value.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Loose::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(LooseKey(key)) = map.next_key()? {
+            members.push((key, map.next_value()?));
+        }
+        Ok(Loose::Object(members))
+    }
+}
+
+/// A member's name; `Cow` alone would always be copied.
+struct LooseKey<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for LooseKey<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = LooseKey<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a member's name")
+            }
+
+            fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Self::Value, E> {
+                Ok(LooseKey(Cow::Borrowed(value)))
+            }
+
+            fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+                Ok(LooseKey(Cow::Owned(value.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_lends_and_writes_any_value() {
+        let text = r#"{"a":[1,-2,0.5,true,null,"x","é\n"],"a":{"\u0062":"7"}}"#;
+        let value: Loose<'_> = serde_json::from_str(text).unwrap();
+        assert_eq!(value.get("a").and_then(|a| a.get("b")).and_then(Loose::as_count), Some(7));
+        let Loose::Object(members) = &value else { panic!("an object") };
+        let Loose::Array(items) = &members[0].1 else { panic!("an array") };
+        assert!(matches!(items[5], Loose::String(Cow::Borrowed("x"))));
+        assert_eq!(value.to_json(), r#"{"a":[1,-2,0.5,true,null,"x","é\n"],"a":{"b":"7"}}"#);
+    }
+}

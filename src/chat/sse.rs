@@ -1,0 +1,295 @@
+//! Bytes of an event stream → frames.
+//!
+//! In: reads of any size, cut anywhere. Out: one [`Frame`] for every event that holds data, in order; every split of
+//! the same bytes gives the same frames.
+//!
+//! Invariants: lines end at CR, LF or CRLF *bytes* only (U+2028 inside a text is text, and a CRLF may be cut between
+//! two reads); nothing is decoded as UTF-8 here, so a character cut between two reads is whole again in its frame; a
+//! frame that lies whole in one read is lent from it, not copied; no byte is scanned twice.
+//!
+//! Beyond the specification: an event without a closing blank line is given out at the end of the stream
+//! ([`SseParser::finish`]), a field named `error` makes an error frame (llama.cpp until September 2025), a line or an
+//! event above a cap ends the parser.
+//!
+//! Source: <https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation>.
+
+use memchr::memchr2;
+
+/// Most bytes that one line, or the data of one event, may have.
+pub const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
+
+/// What an event is, as far as a chat completion cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameKind {
+    /// Data, whatever its event name.
+    Data,
+    /// `event: error`, or a field named `error`.
+    Error,
+}
+
+/// One event that holds data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// What it is.
+    pub kind: FrameKind,
+    /// Its data; several data lines are joined by LF.
+    pub data: &'a [u8],
+}
+
+/// A line or an event is larger than [`MAX_EVENT_BYTES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the server sent a line or event above {limit} bytes; a reply that long is not read")]
+pub struct EventTooLarge {
+    /// The cap that was passed.
+    pub limit: usize,
+}
+
+/// The parser: what is left of the stream between two reads.
+#[derive(Debug)]
+pub struct SseParser {
+    /// Start of a line whose end has not come.
+    line: Vec<u8>,
+    event: OpenEvent,
+    /// The last line ended at CR as the last byte of a read: an LF that comes first in the next belongs to it.
+    after_cr: bool,
+    /// A byte order mark may still come.
+    at_start: bool,
+    limit: usize,
+}
+
+/// The event whose blank line has not come.
+#[derive(Debug, Default)]
+struct OpenEvent {
+    data: Vec<u8>,
+    has_data: bool,
+    is_error: bool,
+}
+
+impl Default for SseParser {
+    fn default() -> Self {
+        Self::with_limit(MAX_EVENT_BYTES)
+    }
+}
+
+impl SseParser {
+    /// A parser with a cap of its own.
+    pub fn with_limit(limit: usize) -> Self {
+        Self { line: Vec::new(), event: OpenEvent::default(), after_cr: false, at_start: true, limit }
+    }
+
+    /// Takes one read and gives out each event that it completes.
+    ///
+    /// # Errors
+    /// A line or an event passed the cap; what follows in the stream cannot be trusted and should not be fed.
+    pub fn feed(&mut self, bytes: &[u8], on_frame: &mut dyn FnMut(Frame<'_>)) -> Result<(), EventTooLarge> {
+        let mut rest = bytes;
+        // The one data line of the open event while it lies in this read: most events are exactly that.
+        let mut lent: Option<&[u8]> = None;
+        loop {
+            if self.after_cr && !rest.is_empty() {
+                self.after_cr = false;
+                rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+            }
+            let Some((head, ending, tail)) = split_line(rest) else { break };
+            rest = tail;
+            self.after_cr = ending == b'\r';
+            if self.line.is_empty() {
+                self.on_line(head, &mut lent, on_frame)?;
+            } else {
+                // The line began in an earlier read; its buffer is put back to be used again.
+                self.grow_line(head)?;
+                let mut line = std::mem::take(&mut self.line);
+                let mut from_buffer = None;
+                let outcome = self.on_line(&line, &mut from_buffer, on_frame);
+                if let Some(data) = from_buffer {
+                    self.event.keep(data);
+                }
+                line.clear();
+                self.line = line;
+                outcome?;
+            }
+        }
+        if let Some(data) = lent {
+            self.event.keep(data);
+        }
+        self.grow_line(rest)
+    }
+
+    /// The stream is over: gives out an event that was not closed by a blank line, even one whose last line has no end.
+    ///
+    /// # Errors
+    /// The event passed the cap.
+    pub fn finish(mut self, on_frame: &mut dyn FnMut(Frame<'_>)) -> Result<(), EventTooLarge> {
+        let line = std::mem::take(&mut self.line);
+        let mut lent = None;
+        if !line.is_empty() {
+            self.on_line(&line, &mut lent, on_frame)?;
+        }
+        self.on_line(b"", &mut lent, on_frame)
+    }
+
+    /// Keeps the start of a line.
+    fn grow_line(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
+        if self.line.len() + piece.len() > self.limit {
+            return Err(EventTooLarge { limit: self.limit });
+        }
+        self.line.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// One whole line. `lent` is the data of the open event if it is a single line that need not be copied yet.
+    fn on_line<'a>(
+        &mut self,
+        line: &'a [u8],
+        lent: &mut Option<&'a [u8]>,
+        on_frame: &mut dyn FnMut(Frame<'_>),
+    ) -> Result<(), EventTooLarge> {
+        let line = if std::mem::take(&mut self.at_start) {
+            line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
+        } else {
+            line
+        };
+        if line.is_empty() {
+            self.event.close(lent.take(), on_frame);
+            return Ok(());
+        }
+        let (field, value) = split_field(line);
+        match field {
+            b"data" => {}
+            b"error" => self.event.is_error = true,
+            b"event" => {
+                self.event.is_error |= value == b"error";
+                return Ok(());
+            }
+            // Comments have the empty name; `id`, `retry` and unknown fields say nothing here.
+            _ => return Ok(()),
+        }
+        if let Some(first) = lent.take() {
+            self.event.keep(first);
+        }
+        if line.len().max(self.event.data.len() + value.len()) > self.limit {
+            return Err(EventTooLarge { limit: self.limit });
+        }
+        if self.event.has_data {
+            self.event.keep(value);
+        } else {
+            *lent = Some(value);
+        }
+        Ok(())
+    }
+}
+
+impl OpenEvent {
+    /// Adds a data line.
+    fn keep(&mut self, value: &[u8]) {
+        if self.has_data {
+            self.data.push(b'\n');
+        }
+        self.has_data = true;
+        self.data.extend_from_slice(value);
+    }
+
+    /// The blank line: gives the event out, unless it has no data, and begins the next.
+    fn close(&mut self, lent: Option<&[u8]>, on_frame: &mut dyn FnMut(Frame<'_>)) {
+        let kind = if std::mem::take(&mut self.is_error) { FrameKind::Error } else { FrameKind::Data };
+        if let Some(data) = lent {
+            on_frame(Frame { kind, data });
+        } else if std::mem::take(&mut self.has_data) {
+            on_frame(Frame { kind, data: &self.data });
+            self.data.clear();
+        } else if kind == FrameKind::Error {
+            // `event: error` with nothing else is still an error.
+            on_frame(Frame { kind, data: b"" });
+        }
+    }
+}
+
+/// Line, its ending byte, and what follows.
+fn split_line(bytes: &[u8]) -> Option<(&[u8], u8, &[u8])> {
+    let (head, tail) = bytes.split_at_checked(memchr2(b'\n', b'\r', bytes)?)?;
+    let (ending, tail) = tail.split_first()?;
+    Some((head, *ending, tail))
+}
+
+/// Name and value of a field; one space after the colon belongs to neither.
+fn split_field(line: &[u8]) -> (&[u8], &[u8]) {
+    // Almost every line is data, and its name need not be looked for.
+    if let Some(value) = line.strip_prefix(b"data:") {
+        return (b"data", value.strip_prefix(b" ").unwrap_or(value));
+    }
+    match memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)) {
+        Some((field, value)) => {
+            let value = value.strip_prefix(b":").unwrap_or(value);
+            (field, value.strip_prefix(b" ").unwrap_or(value))
+        }
+        None => (line, b""),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn frames_of(stream: &[u8], step: usize) -> Vec<(FrameKind, String)> {
+        let mut found = Vec::new();
+        let mut on_frame =
+            |frame: Frame<'_>| found.push((frame.kind, String::from_utf8_lossy(frame.data).into_owned()));
+        let mut parser = SseParser::default();
+        for piece in stream.chunks(step) {
+            parser.feed(piece, &mut on_frame).unwrap();
+        }
+        parser.finish(&mut on_frame).unwrap();
+        found
+    }
+
+    #[test]
+    fn every_line_form_at_every_split() {
+        let cases: &[(&str, &[&str])] = &[
+            ("data: a\n\ndata:b\r\n\r\ndata:  c\r\r", &["a", "b", " c"]),
+            ("\u{feff}data: a\n\n\u{feff}data: lost\n\n", &["a"]),
+            (": ping\n\n:\n\nid: 1\nretry: 5\nwhat\ndata: a\n\n", &["a"]),
+            ("data: a\ndata:\ndata: b\n\n", &["a\n\nb"]),
+            ("data\n\n", &[""]),
+            ("data: a\u{2028}b\n\n", &["a\u{2028}b"]),
+            ("data: a", &["a"]),
+            ("data: a\ndata: b", &["a\nb"]),
+            ("event: x\n\n\n\n", &[]),
+            ("", &[]),
+        ];
+        for (stream, expected) in cases {
+            for step in 1..=stream.len().max(1) {
+                let texts: Vec<_> =
+                    frames_of(stream.as_bytes(), step).into_iter().map(|(_, text)| text).collect();
+                assert_eq!(&texts, expected, "{stream:?} in steps of {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn errors_by_event_name_and_by_field() {
+        use FrameKind::{Data, Error};
+        for step in [1, 7, 100] {
+            let found = frames_of(
+                b"event: error\ndata: a\n\ndata: b\n\nerror: c\n\nevent: error\n\ndata: d\n\n",
+                step,
+            );
+            let kinds: Vec<_> = found.iter().map(|(kind, text)| (*kind, text.as_str())).collect();
+            assert_eq!(kinds, [(Error, "a"), (Data, "b"), (Error, "c"), (Error, ""), (Data, "d")]);
+        }
+    }
+
+    #[test]
+    fn the_cap_holds_for_lines_and_for_events() {
+        for stream in
+            ["data: 0123456789abcdef", "data: 01234567\ndata: 89abcdef\n\n", ": 0123456789abcdefghi"]
+        {
+            for step in [1, 7, 100] {
+                let mut parser = SseParser::with_limit(14);
+                let outcome: Result<Vec<()>, _> =
+                    stream.as_bytes().chunks(step).map(|piece| parser.feed(piece, &mut |_| {})).collect();
+                assert_eq!(outcome, Err(EventTooLarge { limit: 14 }), "{stream:?} in steps of {step}");
+            }
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! Replies as servers really send them: `tests/wire/**`, read whole and in pieces.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use deftool::chat::{
+    ChatEvent, End, RawArguments, Reply, ReplyStatus, ServerErrorKind, StreamDecoder, StreamNotes,
+    classify_http_error,
+};
+use proptest::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The right reading of one case.
+#[derive(Debug, Deserialize)]
+struct Expected {
+    #[serde(default = "yes")]
+    transport_ok: bool,
+    status: String,
+    text: String,
+    reasoning: String,
+    calls: Vec<Value>,
+    /// `Some(Null)`: it must be absent. `None`: the case does not care.
+    #[serde(default, deserialize_with = "present")]
+    finish_reason: Option<Value>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+struct Case {
+    name: String,
+    body: Vec<u8>,
+    expected: Expected,
+}
+
+/// What a decoder made of a body.
+#[derive(Debug, PartialEq)]
+struct Reading {
+    text: String,
+    reasoning: String,
+    /// Text (`t`) and reasoning (`r`) in their order.
+    order: String,
+    reply: Reply,
+    notes: StreamNotes,
+}
+
+fn wire() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire")
+}
+
+/// Every file below `folder` whose name ends with `suffix`, without the suffix.
+fn stems(folder: &Path, suffix: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(stems(&path, suffix));
+        } else if let Some(stem) = path.to_str().unwrap().strip_suffix(suffix) {
+            found.push(PathBuf::from(stem));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn with_suffix(stem: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", stem.display()))
+}
+
+fn cases() -> Vec<Case> {
+    let root = wire();
+    let read = |stem: PathBuf| {
+        let body =
+            fs::read(with_suffix(&stem, ".sse")).or_else(|_| fs::read(with_suffix(&stem, ".json"))).unwrap();
+        let expected = fs::read(with_suffix(&stem, ".expect.json")).unwrap();
+        let name = stem.strip_prefix(&root).unwrap().display().to_string();
+        Case {
+            body,
+            expected: serde_json::from_slice(&expected).unwrap_or_else(|e| panic!("{name}: {e}")),
+            name,
+        }
+    };
+    stems(&root, ".expect.json").into_iter().map(read).collect()
+}
+
+fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>, end: End, tools: &[&str]) -> Reading {
+    let mut decoder = StreamDecoder::new(tools.iter().map(|&name| name.to_owned()));
+    let mut events = Vec::new();
+    for piece in pieces {
+        let from = events.len();
+        decoder.feed(piece, &mut events);
+        for pair in events[from..].windows(2) {
+            assert!(!is_same_kind(&pair[0], &pair[1]), "two neighbours of one feed: {pair:?}");
+        }
+    }
+    let notes = decoder.finish(end, &mut events);
+    let Some(ChatEvent::Ended { reply }) = events.pop() else { panic!("the last event is `Ended`") };
+    let mut reading =
+        Reading { text: String::new(), reasoning: String::new(), order: String::new(), reply, notes };
+    for event in events {
+        match event {
+            ChatEvent::Text { text } => {
+                assert!(!text.is_empty());
+                reading.text.push_str(&text);
+                reading.order.push('t');
+            }
+            ChatEvent::Reasoning { text } => {
+                assert!(!text.is_empty());
+                reading.reasoning.push_str(&text);
+                reading.order.push('r');
+            }
+            ChatEvent::ToolCallDelta { .. } | ChatEvent::Progress { .. } => {}
+            ChatEvent::Ended { .. } => panic!("`Ended` comes once"),
+        }
+    }
+    reading.order = reading.order.chars().fold(String::new(), |mut order, char| {
+        if !order.ends_with(char) {
+            order.push(char);
+        }
+        order
+    });
+    reading
+}
+
+fn is_same_kind(left: &ChatEvent, right: &ChatEvent) -> bool {
+    matches!(
+        (left, right),
+        (ChatEvent::Text { .. }, ChatEvent::Text { .. })
+            | (ChatEvent::Reasoning { .. }, ChatEvent::Reasoning { .. })
+    )
+}
+
+fn end(transport_ok: bool) -> End {
+    if transport_ok { End::Clean } else { End::Broken { error: String::from("connection reset") } }
+}
+
+fn status_name(status: &ReplyStatus) -> &'static str {
+    match status {
+        ReplyStatus::Complete => "ok",
+        ReplyStatus::CallTruncated => "error:tool_args_truncated",
+        ReplyStatus::ServerError { .. } => "error:server",
+        ReplyStatus::Incomplete => "error:incomplete",
+        ReplyStatus::Empty => "error:empty_stream",
+    }
+}
+
+fn assert_as_expected(case: &Case, reading: &Reading, how: &str) {
+    let calls: Vec<Value> = reading
+        .reply
+        .calls
+        .iter()
+        .map(|call| {
+            let arguments = match &call.arguments {
+                RawArguments::Object { value } => Value::Object(value.clone()),
+                RawArguments::Malformed { .. } => Value::Null,
+            };
+            json!({ "name": call.name, "args": arguments })
+        })
+        .collect();
+    let (name, expected) = (&case.name, &case.expected);
+    assert_eq!(status_name(&reading.reply.status), expected.status, "{name} {how}: {reading:?}");
+    assert_eq!(reading.text, expected.text, "{name} {how}");
+    assert_eq!(reading.reasoning, expected.reasoning, "{name} {how}");
+    assert_eq!(calls, expected.calls, "{name} {how}");
+    if let Some(reason) = &expected.finish_reason {
+        assert_eq!(&json!(reading.reply.finish_reason), reason, "{name} {how}");
+    }
+}
+
+#[test]
+fn every_case_whole_and_in_pieces() {
+    let cases = cases();
+    let mut count_by_status = std::collections::BTreeMap::<&str, usize>::new();
+    for case in &cases {
+        *count_by_status.entry(&case.expected.status).or_default() += 1;
+        // The names of the request's tools help, but no case needs them.
+        for tools in [&["get_weather", "now"][..], &[]] {
+            for step in [usize::MAX, 7, 3, 1] {
+                let pieces = case.body.chunks(step.min(case.body.len().max(1)));
+                let reading = read_pieces(pieces, end(case.expected.transport_ok), tools);
+                assert_as_expected(case, &reading, &format!("in steps of {step} with {tools:?}"));
+            }
+        }
+    }
+    assert!(cases.len() >= 190, "only {} cases were found", cases.len());
+    for (status, at_least) in [
+        ("ok", 140),
+        ("error:tool_args_truncated", 7),
+        ("error:server", 15),
+        ("error:incomplete", 7),
+        ("error:empty_stream", 7),
+    ] {
+        let count = count_by_status.get(status).copied().unwrap_or(0);
+        assert!(count >= at_least, "{status}: {count}");
+    }
+}
+
+#[test]
+fn small_cases_at_every_split_in_two() {
+    for case in cases().iter().filter(|case| case.body.len() < 1000) {
+        for at in 0..=case.body.len() {
+            let (head, tail) = case.body.split_at(at);
+            let reading = read_pieces([head, tail].into_iter(), end(case.expected.transport_ok), &[]);
+            assert_as_expected(case, &reading, &format!("split at {at}"));
+        }
+    }
+}
+
+#[test]
+fn a_stream_cut_anywhere_never_claims_more_than_it_holds() {
+    for case in cases().iter().filter(|case| case.body.len() < 2000 && case.expected.status == "ok") {
+        for at in 0..case.body.len() {
+            let reading = read_pieces([&case.body[..at]].into_iter(), end(false), &[]);
+            assert!(case.expected.text.starts_with(&reading.text), "{} cut at {at}", case.name);
+            if reading.reply.status == ReplyStatus::Complete {
+                assert_eq!(reading.text, case.expected.text, "{} cut at {at}", case.name);
+                assert_eq!(reading.reply.calls.len(), case.expected.calls.len(), "{} cut at {at}", case.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_line_of_two_megabytes() {
+    let arguments = json!({ "s": "x".repeat(2_000_000) }).to_string();
+    let call =
+        json!({ "index": 0, "id": "c1", "function": { "name": "get_weather", "arguments": arguments } });
+    let chunk =
+        json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] }, "finish_reason": null }] });
+    let last = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] });
+    let body = format!("data: {chunk}\n\ndata: {last}\n\ndata: [DONE]\n\n");
+    for step in [body.len(), 16 * 1024, 7] {
+        let reading = read_pieces(body.as_bytes().chunks(step), End::Clean, &[]);
+        assert_eq!(reading.reply.status, ReplyStatus::Complete);
+        let RawArguments::Object { value } = &reading.reply.calls[0].arguments else { panic!("an object") };
+        assert_eq!(value["s"].as_str().map(str::len), Some(2_000_000));
+    }
+}
+
+#[test]
+fn a_line_above_the_cap_is_an_error_that_says_so() {
+    let megabyte = vec![b'x'; 1024 * 1024];
+    for (start, expected_text) in [(&b"data: "[..], ""), (b"{\"a\":\"", ""), (TEXT_THEN_DATA, "hi")] {
+        let pieces = std::iter::once(start).chain(std::iter::repeat_n(&megabyte[..], 33));
+        let reading = read_pieces(pieces, End::Clean, &[]);
+        let ReplyStatus::ServerError { error } = &reading.reply.status else {
+            panic!("{:?}", reading.reply.status)
+        };
+        assert!(error.message.contains("above 33554432 bytes"), "{}", error.message);
+        assert_eq!(reading.text, expected_text);
+    }
+}
+
+const TEXT_THEN_DATA: &[u8] = b"data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: ";
+
+#[test]
+fn what_was_not_recognised_can_be_shown() {
+    let page = b"<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>";
+    let reading = read_pieces(page.chunks(5), End::Clean, &[]);
+    assert_eq!(reading.reply.status, ReplyStatus::Empty);
+    assert_eq!(reading.notes.body_start.as_deref(), Some("502 Bad Gateway"));
+
+    let reading = read_pieces(b"upstream \x1b[31mtimed out".chunks(5), end(false), &[]);
+    assert_eq!(reading.reply.status, ReplyStatus::Incomplete);
+    assert_eq!(reading.notes.body_start.as_deref(), Some("upstream \u{fffd}[31mtimed out"));
+    assert_eq!(reading.notes.transport_error.as_deref(), Some("connection reset"));
+
+    let long = "x".repeat(10_000);
+    let reading = read_pieces(long.as_bytes().chunks(999), End::Clean, &[]);
+    assert_eq!(reading.notes.body_start.map(|start| start.len()), Some(2048));
+}
+
+#[test]
+fn progress_usage_model_and_call_deltas() {
+    let body = concat!(
+        r#"data: {"choices":[],"model":"m","prompt_progress":{"total":9,"cache":0,"processed":4}}"#,
+        "\n\n",
+        r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}}]}"#,
+        "\n\n",
+        r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]},"finish_reason":"x"}]}"#,
+        "\n\n",
+        r#"data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}"#,
+        "\n\n",
+    );
+    let mut decoder = StreamDecoder::new([]);
+    let mut events = vec![ChatEvent::Text { text: String::from("the caller's own") }];
+    decoder.feed(body.as_bytes(), &mut events);
+    decoder.finish(End::Clean, &mut events);
+    let expected = json!([
+        { "type": "text", "text": "the caller's own" },
+        { "type": "progress", "processed": 4, "total": 9 },
+        { "type": "tool_call_delta", "index": 0, "name": "f" },
+        { "type": "ended", "reply": {
+            "status": { "status": "complete" },
+            "calls": [{ "id": "a", "name": "f", "arguments": { "parsed": "object", "value": {} } }],
+            "finish_reason": "x",
+            "usage": { "prompt_tokens": 9, "completion_tokens": 2 },
+            "model": "m",
+        } },
+    ]);
+    assert_eq!(json!(events), expected);
+}
+
+#[test]
+fn recorded_http_errors() {
+    let root = wire();
+    let mut count = 0;
+    for stem in stems(&root, ".head") {
+        let name = stem.strip_prefix(&root).unwrap().display().to_string();
+        let head = fs::read_to_string(with_suffix(&stem, ".head")).unwrap();
+        let status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let error = classify_http_error(status, &fs::read(with_suffix(&stem, ".json")).unwrap());
+        let expected = match status {
+            401 => ServerErrorKind::Unauthorized,
+            503 => ServerErrorKind::Unavailable,
+            400 if name.contains("ctx_overflow") => ServerErrorKind::ContextOverflow,
+            _ => ServerErrorKind::Http,
+        };
+        assert_eq!((error.kind, error.code), (expected, Some(status)), "{name}: {error:?}");
+        assert!(!error.message.is_empty() && !error.message.starts_with('{'), "{name}: {error:?}");
+        count += 1;
+    }
+    assert!(count >= 18, "only {count} were found");
+}
+
+#[test]
+fn errors_inside_a_stream_have_a_kind() {
+    for (data, kind, code, message) in [
+        (r#"data: {"error":{"code":500,"message":"boom"}}"#, ServerErrorKind::Server, Some(500), "boom"),
+        (r#"data: {"error":"boom"}"#, ServerErrorKind::Server, None, "boom"),
+        (
+            r#"error: {"code":400,"message":"the request exceeds the available context size"}"#,
+            ServerErrorKind::ContextOverflow,
+            Some(400),
+            "the request exceeds the available context size",
+        ),
+        ("event: error\ndata: it broke", ServerErrorKind::Server, None, "it broke"),
+    ] {
+        let body = format!("{data}\n\n");
+        let reading = read_pieces(body.as_bytes().chunks(4), End::Clean, &[]);
+        let ReplyStatus::ServerError { error } = reading.reply.status else { panic!("{data}") };
+        assert_eq!((error.kind, error.code, error.message.as_str()), (kind, code, message), "{data}");
+    }
+}
+
+/// Any sequence of pieces that `cuts` makes of `body`.
+fn cut<'a>(body: &'a [u8], cuts: &'a [usize]) -> impl Iterator<Item = &'a [u8]> + 'a {
+    let mut cuts: Vec<usize> = cuts.iter().map(|at| at % (body.len() + 1)).collect();
+    cuts.sort_unstable();
+    cuts.push(body.len());
+    let mut from = 0;
+    cuts.into_iter().map(move |to| &body[std::mem::replace(&mut from, to)..to])
+}
+
+proptest! {
+    // The cases are whole streams; more of them is a matter of `PROPTEST_CASES`.
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_split_gives_the_same_reading(
+        case in prop::sample::select(cases().into_iter().map(|case| case.body).collect::<Vec<_>>()),
+        cuts in prop::collection::vec(any::<usize>(), 0..20),
+        is_clean in any::<bool>(),
+    ) {
+        let whole = read_pieces([&case[..]].into_iter(), end(is_clean), &["get_weather"]);
+        let pieces = read_pieces(cut(&case, &cuts), end(is_clean), &["get_weather"]);
+        prop_assert_eq!(whole, pieces);
+    }
+
+    #[test]
+    fn a_damaged_stream_never_panics_and_splits_alike(
+        case in prop::sample::select(cases().into_iter().map(|case| case.body).collect::<Vec<_>>()),
+        damage in prop::collection::vec((any::<usize>(), any::<u8>()), 1..8),
+        cuts in prop::collection::vec(any::<usize>(), 0..20),
+    ) {
+        let mut body = case;
+        for (at, byte) in damage {
+            let len = body.len().max(1);
+            if let Some(target) = body.get_mut(at % len) {
+                *target = byte;
+            }
+        }
+        let whole = read_pieces([&body[..]].into_iter(), End::Clean, &[]);
+        prop_assert_eq!(whole, read_pieces(cut(&body, &cuts), End::Clean, &[]));
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        body in prop::collection::vec(any::<u8>(), 0..300),
+        prefix in prop::sample::select(vec!["", "data: ", "{", "[", "data: {\"choices\":[{\"delta\":", "\u{feff}"]),
+        cuts in prop::collection::vec(any::<usize>(), 0..8),
+    ) {
+        let body = [prefix.as_bytes(), &body].concat();
+        let whole = read_pieces([&body[..]].into_iter(), End::Clean, &[]);
+        prop_assert_eq!(whole, read_pieces(cut(&body, &cuts), End::Clean, &[]));
+        let _ = classify_http_error(500, &body);
+    }
+
+    #[test]
+    fn deltas_of_any_shape_never_panic(
+        values in prop::collection::vec(odd_json(), 1..6),
+    ) {
+        let frame = |value: &Value| {
+            format!("data: {{\"choices\":[{{\"delta\":{value},\"finish_reason\":{value}}}]}}\n\ndata: {value}\n\n")
+        };
+        let body: Vec<String> = values.iter().map(frame).collect();
+        let body = body.concat();
+        let reading = read_pieces([body.as_bytes()].into_iter(), End::Clean, &["f"]);
+        prop_assert_eq!(reading.notes.skipped_frames, 0);
+    }
+}
+
+/// JSON made of the names that the decoder knows, with values of any type.
+fn odd_json() -> impl Strategy<Value = Value> {
+    let names = vec![
+        "choices",
+        "delta",
+        "content",
+        "tool_calls",
+        "function",
+        "name",
+        "arguments",
+        "index",
+        "id",
+        "error",
+        "usage",
+        "type",
+        "text",
+        "thinking",
+        "reasoning",
+        "function_call",
+        "finish_reason",
+        "message",
+        "prompt_tokens",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop::sample::select(vec!["", "f", "{\"a\":1}", "{", "\"{}\"", "é\u{2028}", "thinking", "stop"])
+            .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((prop::sample::select(names.clone()), inner), 0..5).prop_map(|members| {
+                members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+            }),
+        ]
+    })
+}
