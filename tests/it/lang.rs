@@ -91,7 +91,7 @@ fn every_page_of_the_language_holds() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    assert!(checked >= 30, "only {checked} claims were checked");
+    assert!(checked >= 20, "only {checked} claims were checked");
 }
 
 /// Whatever prefix of a real spec is read, nothing panics and a cut form is named.

@@ -51,11 +51,10 @@ impl Lowerer {
             effect: Effect::default(),
             valid: true,
         };
-        let mut named = false;
+        // What was written but could not be read is not missing.
+        let is_written = |key: &str| entries.iter().any(|entry| entry.key == key);
+        let (named, described) = (is_written("name"), is_written("description"));
         for entry in entries {
-            if entry.key == "name" {
-                named = true;
-            }
             self.lower_tool_key(&mut tool, entry);
         }
         if !named {
@@ -68,7 +67,7 @@ impl Lowerer {
         if tool.name.value.is_empty() {
             return None;
         }
-        if tool.description.value.trim().is_empty() {
+        if tool.description.value.trim().is_empty() && !(described && self.has_error_in(span)) {
             let message = format!(
                 "`{}` has no `:description`, so the model cannot know when to use it",
                 tool.name.value
