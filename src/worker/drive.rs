@@ -1,0 +1,143 @@
+//! One request: asks the machine, does it, tells the machine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use super::handle::Shared;
+use super::record::Record;
+use super::recording::{Line, Recorder};
+use super::toolbox::Toolbox;
+use super::turn;
+use crate::request::{Event, FailReason, Failure, Run, Step, kind};
+use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+
+/// A runner that does not stop a call itself is given up this long after the call's limit.
+const TOOL_GRACE: Duration = Duration::from_secs(1);
+
+/// What the task of one request holds.
+pub(super) struct Drive {
+    pub(super) shared: Arc<Shared>,
+    pub(super) record: Arc<Record>,
+    pub(super) clock: Arc<Clock>,
+    pub(super) recorder: Option<Arc<Recorder>>,
+    pub(super) cancel: CancellationToken,
+}
+
+/// Drives `run` to its end.
+pub(super) async fn drive(task: Drive, mut run: Run) {
+    let total = task.shared.config.timers.total.map(|limit| Instant::now() + limit);
+    let mut toolbox = task.shared.tools.current();
+    task.publish(&mut run);
+    loop {
+        if run.begins_turn() {
+            let newest = task.shared.tools.current();
+            if newest.generation != toolbox.generation {
+                let detail = String::from("the tools were reloaded");
+                task.publish_own(&run, Event::Reloaded { generation: newest.generation, detail });
+            }
+            toolbox = newest;
+        }
+        let step = run.next_step(&toolbox.tools, task.shared.bios.as_ref());
+        task.publish(&mut run);
+        match step {
+            Step::Finished => return,
+            Step::Stream(request) => turn::stream(&task, &mut run, &toolbox, request, total).await,
+            Step::CallTool { call, timeout } => task.call_tool(&mut run, &toolbox, call, timeout, total).await,
+            Step::Wait => {
+                let detail = "the request machine waits for a reply that nobody asked for";
+                task.fail(&mut run, Failure::new(FailReason::UnknownError, "internal", detail));
+            }
+        }
+        task.publish(&mut run);
+    }
+}
+
+impl Drive {
+    /// Passes on what the machine said.
+    pub(super) fn publish(&self, run: &mut Run) {
+        let events = run.take_events();
+        if !events.is_empty() {
+            self.record.publish(events, run.status());
+        }
+    }
+
+    /// Passes on what only the driver knows.
+    pub(super) fn publish_own(&self, run: &Run, event: Event) {
+        self.record.publish(vec![event], run.status());
+    }
+
+    pub(super) fn write(&self, line: impl FnOnce(u64) -> Line) {
+        if let Some(recorder) = &self.recorder {
+            recorder.write(&line(self.clock.now_ms()));
+        }
+    }
+
+    /// Ends the request by a failure of the driver's own: a timer, the transport.
+    pub(super) fn fail(&self, run: &mut Run, failure: Failure) {
+        self.write(|at_ms| Line::Stopped { at_ms, failure: Some(failure.clone()) });
+        run.fail(failure, self.clock.now_ms());
+    }
+
+    /// Ends the request because its submitter gave it up.
+    pub(super) fn give_up(&self, run: &mut Run) {
+        self.write(|at_ms| Line::Stopped { at_ms, failure: None });
+        run.cancel(self.clock.now_ms());
+    }
+
+    pub(super) fn total_timeout(&self, run: &mut Run) {
+        let limit = self.shared.config.timers.total.unwrap_or_default();
+        let detail = format!("the request took longer than {} (the worker's :total)", seconds(limit));
+        self.fail(run, Failure::new(FailReason::UnknownError, kind::TOTAL_TIMEOUT, detail));
+    }
+
+    async fn call_tool(
+        &self,
+        run: &mut Run,
+        toolbox: &Toolbox,
+        call: ToolCall,
+        timeout: Option<Duration>,
+        total: Option<Instant>,
+    ) {
+        let limit = timeout.unwrap_or(self.shared.config.timers.tool);
+        let context = CallContext {
+            request_id: run.request_id().to_owned(),
+            job_name: run.job_name().to_owned(),
+            worker: run.config().worker.clone(),
+            timeout: Some(limit),
+        };
+        let id = call.id.clone();
+        let started_ms = self.clock.now_ms();
+        let result: Result<Value, ToolError> = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return self.give_up(run),
+            () = until(total) => return self.total_timeout(run),
+            result = tokio::time::timeout(limit + TOOL_GRACE, toolbox.runner.run(call, context)) => {
+                result.unwrap_or_else(|_| {
+                    let message = format!("no result within {}", seconds(limit));
+                    Err(ToolError::new(ToolErrorKind::Timeout, message))
+                })
+            }
+        };
+        self.clock.tool_finished();
+        self.write(|finished_ms| Line::Tool { started_ms, finished_ms });
+        run.on_tool_result(&id, result, self.clock.now_ms());
+    }
+}
+
+/// Sleeps until then, or for ever.
+pub(super) async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A limit as a person writes it: `30 s`, `0.2 s`.
+pub(super) fn seconds(limit: Duration) -> String {
+    format!("{} s", limit.as_secs_f64())
+}

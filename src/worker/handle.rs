@@ -1,0 +1,304 @@
+//! The worker as its users see it.
+
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use super::drive::{Drive, drive};
+use super::record::{EventStream, Record, Registry, ResultError, lock};
+use super::recording::{Recorder, Session};
+use super::replay::ReplayTransport;
+use super::toolbox::ToolSource;
+use super::transport::Transport;
+use crate::chat::Message;
+use crate::request::{
+    BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestStatus, Run, RunConfig, RunStart,
+};
+use crate::spec::{Timers, WorkerSpec};
+
+/// How a worker works.
+#[derive(Debug, Clone)]
+pub struct WorkerConfig {
+    /// What each request starts with; the worker's name and model are in it.
+    pub run: RunConfig,
+    /// Time limits.
+    pub timers: Timers,
+    /// Requests in flight at once.
+    pub slots: usize,
+    /// Terminal results kept until released.
+    pub keep_results: usize,
+    /// Whether the server is a llama.cpp.
+    pub llama_cpp: bool,
+}
+
+impl WorkerConfig {
+    /// What a spec says; model, dialect and template are the endpoint's.
+    pub fn of_spec(spec: &WorkerSpec) -> Self {
+        let run = RunConfig {
+            worker: spec.name.value.clone(),
+            model: spec.model.clone().unwrap_or_default(),
+            system: spec.system.clone(),
+            system_messages: spec.system_messages,
+            tool_budget: spec.tool_budget,
+            budget_unit: spec.budget_unit,
+            fallback: spec.fallback,
+            on_invalid_arguments: spec.on_invalid_arguments,
+            on_tool_error: spec.on_tool_error,
+            final_turn: spec.final_turn,
+            bios_budget: spec.bios_budget,
+            params: spec.params.clone(),
+            ..RunConfig::default()
+        };
+        Self {
+            run,
+            timers: spec.timers.clone(),
+            slots: spec.slots,
+            keep_results: spec.keep_results,
+            llama_cpp: false,
+        }
+    }
+}
+
+/// Where a worker stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerState {
+    /// Takes requests.
+    Ready,
+    /// Takes none any more.
+    Stopped,
+}
+
+/// A request to submit.
+#[derive(Debug, Clone, Default)]
+pub struct SubmitRequest {
+    /// The conversation, its last message the one to answer.
+    pub messages: Vec<Message>,
+    /// A name of the submitter's for the job, or empty.
+    pub job_name: String,
+    /// Where to record it.
+    pub recorder: Option<Arc<Recorder>>,
+}
+
+impl SubmitRequest {
+    /// A request of one user message.
+    pub fn prompt(text: impl Into<String>) -> Self {
+        Self { messages: vec![Message::User { content: text.into() }], ..Self::default() }
+    }
+}
+
+/// Why a request was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    /// Every slot holds a request.
+    #[error("no slot is free; wait for a request to end, or raise the worker's :slots")]
+    NoSlotAvailable,
+    /// The worker is stopped.
+    #[error("the worker is not ready")]
+    WorkerNotReady,
+}
+
+/// A running worker. Cheap to clone; must be used inside a tokio runtime.
+#[derive(Clone)]
+pub struct Worker {
+    shared: Arc<Shared>,
+}
+
+pub(super) struct Shared {
+    pub(super) config: WorkerConfig,
+    pub(super) tools: Arc<dyn ToolSource>,
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) bios: Arc<dyn BiosProvider + Send + Sync>,
+    pub(super) registry: Mutex<Registry>,
+    replay: Option<Arc<ReplayTransport>>,
+    stopped: CancellationToken,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("name", &self.shared.config.run.worker).finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// A worker whose model is behind `transport`.
+    pub fn start(config: WorkerConfig, tools: Arc<dyn ToolSource>, transport: Arc<dyn Transport>) -> Self {
+        Self::build(config, tools, transport, None)
+    }
+
+    /// A worker whose model is a recording: each request is the recorded one again, its clock, ids and model too.
+    pub fn replay(mut config: WorkerConfig, tools: Arc<dyn ToolSource>, replay: Arc<ReplayTransport>) -> Self {
+        let session = replay.session();
+        config.run.model.clone_from(&session.model);
+        config.run.parallel_tool_calls_supported = session.parallel_tool_calls;
+        config.llama_cpp = session.llama_cpp;
+        let transport: Arc<dyn Transport> = Arc::<ReplayTransport>::clone(&replay);
+        Self::build(config, tools, transport, Some(replay))
+    }
+
+    fn build(
+        config: WorkerConfig,
+        tools: Arc<dyn ToolSource>,
+        transport: Arc<dyn Transport>,
+        replay: Option<Arc<ReplayTransport>>,
+    ) -> Self {
+        let shared = Shared {
+            config,
+            tools,
+            transport,
+            bios: Arc::new(BiosV1),
+            registry: Mutex::default(),
+            replay,
+            stopped: CancellationToken::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Takes a request, at once or not at all.
+    ///
+    /// # Errors
+    /// When no slot is free, or the worker is stopped.
+    pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
+        let shared = &self.shared;
+        if self.state() == WorkerState::Stopped {
+            return Err(SubmitError::WorkerNotReady);
+        }
+        let SubmitRequest { messages, job_name, recorder } = request;
+        let session = match &shared.replay {
+            Some(replay) => {
+                let mut session = replay.session().clone();
+                if !messages.is_empty() {
+                    session.conversation = messages;
+                }
+                session
+            }
+            None => live_session(&shared.config, messages, job_name),
+        };
+        let run = Run::new(shared.config.run.clone(), run_start(&session));
+        let cancel = shared.stopped.child_token();
+        let record = Arc::new(Record::new(run.status(), cancel.clone()));
+        let id = session.request_id.clone();
+        lock(&shared.registry)
+            .admit(id.clone(), Arc::clone(&record), shared.config.slots)
+            .ok_or(SubmitError::NoSlotAvailable)?;
+        if let Some(recorder) = &recorder {
+            recorder.begin(&session);
+        }
+        let clock = shared.replay.as_ref().map_or_else(|| Arc::new(Clock::live()), |replay| replay.clock());
+        let task = Drive { shared: Arc::clone(shared), record, clock, recorder, cancel };
+        tokio::spawn(supervise(task, run, id.clone()));
+        Ok(id)
+    }
+
+    /// Where a request stands; `None`: none of that id is remembered.
+    pub fn request_status(&self, id: &str) -> Option<RequestStatus> {
+        self.record(id).map(|record| record.status())
+    }
+
+    /// A request's events from `offset` on.
+    pub fn events(&self, id: &str, offset: usize) -> Option<EventStream> {
+        self.record(id).map(|record| EventStream::new(record, offset))
+    }
+
+    /// How a request ended.
+    ///
+    /// # Errors
+    /// When it is not over, or not remembered.
+    pub fn result(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
+        let record = self.record(id).ok_or(ResultError::Unknown)?;
+        record.outcome().ok_or(ResultError::NotReady)
+    }
+
+    /// As [`Worker::result`], and forgets the request.
+    ///
+    /// # Errors
+    /// When it is not over, or not remembered.
+    pub fn take_result(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
+        let record = lock(&self.shared.registry).take(id)?;
+        record.outcome().ok_or(ResultError::NotReady)
+    }
+
+    /// Waits for a request's end.
+    ///
+    /// # Errors
+    /// When it is not remembered.
+    pub async fn wait(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
+        let record = self.record(id).ok_or(ResultError::Unknown)?;
+        let mut events = EventStream::new(Arc::clone(&record), 0);
+        while events.next().await.is_some() {}
+        record.outcome().ok_or(ResultError::NotReady)
+    }
+
+    /// Gives a request up: its stream is disconnected, its tool stopped, its slot freed. False: not remembered.
+    pub fn cancel(&self, id: &str) -> bool {
+        self.record(id).map(|record| record.cancel.cancel()).is_some()
+    }
+
+    /// Requests in flight.
+    pub fn in_flight(&self) -> usize {
+        lock(&self.shared.registry).in_flight()
+    }
+
+    /// Whether it takes requests.
+    pub fn state(&self) -> WorkerState {
+        if self.shared.stopped.is_cancelled() { WorkerState::Stopped } else { WorkerState::Ready }
+    }
+
+    /// Takes no requests any more and cancels those in flight. Results stay.
+    pub fn stop(&self) {
+        self.shared.stopped.cancel();
+        for record in lock(&self.shared.registry).all() {
+            record.cancel.cancel();
+        }
+    }
+
+    fn record(&self, id: &str) -> Option<Arc<Record>> {
+        lock(&self.shared.registry).get(id)
+    }
+}
+
+/// Runs a request and frees its slot, even if the driver itself fails.
+async fn supervise(task: Drive, run: Run, id: String) {
+    let shared = Arc::clone(&task.shared);
+    let record = Arc::clone(&task.record);
+    // A copy that can be ended if the original is lost with its task; its text is what the events hold.
+    let mut spare = run.clone();
+    if let Err(error) = tokio::spawn(drive(task, run)).await {
+        let detail = format!("the driver of this request failed; this is a bug in deftool: {error}");
+        spare.fail(Failure::new(FailReason::UnknownError, "internal", detail), 0);
+        record.publish(spare.take_events().split_off(1), spare.status());
+    }
+    lock(&shared.registry).release(&id, shared.config.keep_results);
+}
+
+fn live_session(config: &WorkerConfig, conversation: Vec<Message>, job_name: String) -> Session {
+    let now = SystemTime::now();
+    let zoned = jiff::Zoned::now();
+    let submitted_at_ms = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    Session {
+        request_id: format!("req_{:016x}", fastrand::u64(..)),
+        job_name,
+        worker: config.run.worker.clone(),
+        conversation,
+        model: config.run.model.clone(),
+        llama_cpp: config.llama_cpp,
+        parallel_tool_calls: config.run.parallel_tool_calls_supported,
+        submitted_at_ms,
+        zone: zoned.time_zone().iana_name().unwrap_or("UTC").to_owned(),
+        local_time: zoned.strftime("%Y-%m-%d %H:%M").to_string(),
+        id_seed: fastrand::u64(..),
+    }
+}
+
+fn run_start(session: &Session) -> RunStart {
+    RunStart {
+        request_id: session.request_id.clone(),
+        job_name: session.job_name.clone(),
+        conversation: session.conversation.clone(),
+        submitted_at_ms: session.submitted_at_ms,
+        zone: session.zone.clone(),
+        local_time: session.local_time.clone(),
+        id_seed: session.id_seed,
+    }
+}

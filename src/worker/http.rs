@@ -1,0 +1,161 @@
+//! A real server, over reqwest.
+
+use std::time::{Duration, SystemTime};
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt};
+use futures_util::FutureExt;
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+
+use super::redact::Redactor;
+use super::transport::{Incoming, Outgoing, Transport, TransportError};
+
+/// Sends to `{base}/chat/completions`.
+#[derive(Debug)]
+pub struct HttpTransport {
+    client: Client,
+    url: Url,
+    key: Option<String>,
+}
+
+impl HttpTransport {
+    /// A transport to the base URL `base` (`/v1` included). `key` is sent as a bearer token and taken out of
+    /// whatever comes back.
+    ///
+    /// # Errors
+    /// When `base` is no HTTP URL, or TLS cannot be set up; in a sentence.
+    pub fn new(base: &str, key: Option<String>, connect: Duration) -> Result<Self, String> {
+        let url = endpoint_url(base, "chat/completions")?;
+        let client = build_client(&url, connect)?;
+        Ok(Self { client, url, key })
+    }
+
+    async fn exchange(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
+        let body = serde_json::to_vec(&outgoing.body).unwrap_or_default();
+        let mut request = self
+            .client
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream")
+            // A compressed stream would come in lumps.
+            .header(ACCEPT_ENCODING, "identity")
+            .body(body);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        let redactor = Redactor::new(self.key.as_deref());
+        let response = request.send().await.map_err(|error| describe_error(&error, &self.url, &redactor))?;
+        let url = self.url.clone();
+        Ok(Incoming {
+            status: response.status().as_u16(),
+            retry_after: retry_after(response.headers()),
+            body: stream::unfold(Some((response, redactor)), move |state| read_on(state, url.clone())).boxed(),
+        })
+    }
+}
+
+impl Transport for HttpTransport {
+    fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
+        self.exchange(outgoing).boxed()
+    }
+}
+
+/// One step of the body's stream: what to yield, and what to go on with.
+type Read = (Result<Vec<u8>, TransportError>, Option<(Response, Redactor)>);
+
+async fn read_on(state: Option<(Response, Redactor)>, url: Url) -> Option<Read> {
+    let (mut response, mut redactor) = state?;
+    match response.chunk().await {
+        Ok(Some(bytes)) => {
+            let bytes = redactor.feed(bytes.to_vec());
+            Some((Ok(bytes), Some((response, redactor))))
+        }
+        Ok(None) => {
+            let rest = redactor.finish();
+            (!rest.is_empty()).then_some((Ok(rest), None))
+        }
+        Err(error) => {
+            let error = describe_error(&error, &url, &redactor);
+            Some((Err(error), None))
+        }
+    }
+}
+
+/// `{base}/{path}`.
+pub(super) fn endpoint_url(base: &str, path: &str) -> Result<Url, String> {
+    let url = format!("{}/{path}", base.trim().trim_end_matches('/'));
+    match Url::parse(&url) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+        Ok(_) => Err(format!("the endpoint `{base}` is no HTTP URL; write http://HOST:PORT/v1")),
+        Err(error) => Err(format!("the endpoint `{base}` is no URL ({error}); write http://HOST:PORT/v1")),
+    }
+}
+
+/// A client for `url`: no redirects (a redirected POST is a misconfigured endpoint), no proxy on this machine.
+pub(super) fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
+    let mut builder = Client::builder()
+        .connect_timeout(connect)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("deftool/", env!("CARGO_PKG_VERSION")));
+    let local = url.host_str().is_some_and(|host| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    });
+    if local {
+        builder = builder.no_proxy();
+    }
+    if url.scheme() == "http" {
+        // Without TLS there is nothing to verify, and a machine without certificates must do.
+        builder = builder.tls_certs_only(std::iter::empty());
+    }
+    builder.build().map_err(|error| format!("cannot set up HTTP: {}", root_cause(&error)))
+}
+
+fn describe_error(error: &reqwest::Error, url: &Url, redactor: &Redactor) -> TransportError {
+    let cause = redactor.text(&root_cause(error));
+    if error.is_connect() {
+        let refused = is_refused(error);
+        let advice = if refused { "is the server running there?" } else { "check the address and the network" };
+        return TransportError::Connect { message: format!("no connection to {url}: {cause}; {advice}"), refused };
+    }
+    TransportError::Broken { message: format!("{url}: the connection broke: {cause}") }
+}
+
+fn is_refused(error: &reqwest::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if let Some(io) = error.downcast_ref::<std::io::Error>()
+            && io.kind() == std::io::ErrorKind::ConnectionRefused
+        {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+/// The innermost error: the outer ones say no more than that there was one.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string().replace(['\n', '\r'], " ")
+}
+
+/// `retry-after-ms`, or `Retry-After` in seconds or as a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(ms / 1000.0).ok();
+    }
+    let value = text(RETRY_AFTER.as_str())?;
+    if let Ok(seconds) = value.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = jiff::fmt::rfc2822::parse(value).ok()?;
+    let now = jiff::Timestamp::try_from(SystemTime::now()).ok()?;
+    let wait = date.timestamp().duration_since(now);
+    Some(Duration::try_from(wait).unwrap_or_default())
+}

@@ -1,0 +1,34 @@
+//! The driver of the request machine: tokio, sockets, timers, slots.
+//!
+//! A [`Worker`] holds the slots and the records of its requests. Each request is a task that asks its
+//! [`Run`](crate::request::Run) what to do, does it, and tells the machine what happened; every decision is the
+//! machine's. The model's side is a [`Transport`]: [`HttpTransport`] for a real server, [`ReplayTransport`] for a
+//! recording. Tools come from a [`ToolSource`], whose newest [`Toolbox`] each model turn is pinned to.
+//!
+//! Invariants: a slot is freed at its request's terminal state, whatever it is; whatever a server or a tool does, a
+//! request ends, and its text is kept; no secret passes the transport upward.
+//!
+//! Absent as yet: managed servers, dialects beyond the probe for llama.cpp, approvals, parallel tool calls.
+
+mod clock;
+mod compare;
+mod drive;
+mod endpoint;
+mod handle;
+mod http;
+mod record;
+mod recording;
+mod redact;
+mod replay;
+mod toolbox;
+mod transport;
+mod turn;
+
+pub use endpoint::{Endpoint, EndpointError, EndpointOptions, find_endpoint};
+pub use handle::{SubmitError, SubmitRequest, Worker, WorkerConfig, WorkerState};
+pub use http::HttpTransport;
+pub use record::{EventStream, ResultError};
+pub use recording::{Recorder, Recording, RecordingError, Session};
+pub use replay::ReplayTransport;
+pub use toolbox::{ToolSource, Toolbox};
+pub use transport::{Incoming, Outgoing, Transport, TransportError};

@@ -1,0 +1,162 @@
+//! What a worker remembers of each request: its events, its status, its outcome.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::request::{Event, Outcome, RequestStatus};
+
+/// One request.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) cancel: CancellationToken,
+    state: Mutex<State>,
+    /// How many events there are.
+    count: watch::Sender<usize>,
+}
+
+#[derive(Debug)]
+struct State {
+    events: Vec<Arc<Event>>,
+    status: RequestStatus,
+    outcome: Option<Arc<Outcome>>,
+}
+
+impl Record {
+    pub(super) fn new(status: RequestStatus, cancel: CancellationToken) -> Self {
+        let state = State { events: Vec::new(), status, outcome: None };
+        Self { cancel, state: Mutex::new(state), count: watch::Sender::new(0) }
+    }
+
+    /// Adds what happened. Nothing is added after the end.
+    pub(super) fn publish(&self, events: Vec<Event>, status: RequestStatus) {
+        let mut state = lock(&self.state);
+        if state.outcome.is_some() {
+            return;
+        }
+        for event in events {
+            if let Event::Finished(outcome) = &event {
+                state.outcome = Some(Arc::new(outcome.clone()));
+            }
+            state.events.push(Arc::new(event));
+        }
+        state.status = status;
+        let count = state.events.len();
+        drop(state);
+        self.count.send_replace(count);
+    }
+
+    pub(super) fn status(&self) -> RequestStatus {
+        lock(&self.state).status.clone()
+    }
+
+    pub(super) fn outcome(&self) -> Option<Arc<Outcome>> {
+        lock(&self.state).outcome.clone()
+    }
+
+    fn event(&self, index: usize) -> Option<Arc<Event>> {
+        lock(&self.state).events.get(index).cloned()
+    }
+}
+
+/// The events of one request, from an offset on, as they come.
+#[derive(Debug)]
+pub struct EventStream {
+    record: Arc<Record>,
+    next: usize,
+    count: watch::Receiver<usize>,
+}
+
+impl EventStream {
+    pub(super) fn new(record: Arc<Record>, offset: usize) -> Self {
+        let count = record.count.subscribe();
+        Self { record, next: offset, count }
+    }
+
+    /// The next event; `None` after `finished`.
+    pub async fn next(&mut self) -> Option<Arc<Event>> {
+        loop {
+            self.count.borrow_and_update();
+            if let Some(event) = self.record.event(self.next) {
+                self.next += 1;
+                return Some(event);
+            }
+            if self.record.outcome().is_some() || self.count.changed().await.is_err() {
+                return None;
+            }
+        }
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ResultError {
+    /// No request of that id is remembered.
+    #[error("no such request; its result may have been released")]
+    Unknown,
+    /// It is not over.
+    #[error("the request is not over")]
+    NotReady,
+}
+
+/// All requests of a worker, and its slots.
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    records: HashMap<String, Arc<Record>>,
+    /// Requests that are over, oldest first.
+    terminal: VecDeque<String>,
+    in_flight: usize,
+}
+
+impl Registry {
+    /// Takes a slot for a request; `None`: none is free.
+    pub(super) fn admit(&mut self, id: String, record: Arc<Record>, slots: usize) -> Option<()> {
+        if self.in_flight >= slots {
+            return None;
+        }
+        self.in_flight += 1;
+        self.records.insert(id, record);
+        Some(())
+    }
+
+    /// The request is over: its slot is free, and of the results the oldest go.
+    pub(super) fn release(&mut self, id: &str, keep: usize) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.terminal.push_back(id.to_owned());
+        while self.terminal.len() > keep {
+            if let Some(oldest) = self.terminal.pop_front() {
+                self.records.remove(&oldest);
+            }
+        }
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<Arc<Record>> {
+        self.records.get(id).cloned()
+    }
+
+    /// Forgets a request that is over.
+    pub(super) fn take(&mut self, id: &str) -> Result<Arc<Record>, ResultError> {
+        let record = self.get(id).ok_or(ResultError::Unknown)?;
+        if record.outcome().is_none() {
+            return Err(ResultError::NotReady);
+        }
+        self.records.remove(id);
+        self.terminal.retain(|known| known != id);
+        Ok(record)
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Record>> {
+        self.records.values().cloned().collect()
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+}
+
+/// A lock whose holder panicked still guards consistent data: every change is one assignment or push.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

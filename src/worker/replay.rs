@@ -1,0 +1,120 @@
+//! The model's side of a recording, fed back by turn and attempt, without delays.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt};
+
+use super::clock::Clock;
+use super::compare::differences;
+use super::recording::{Line, Recording};
+use super::transport::{Incoming, Outgoing, Transport, TransportError};
+
+/// Answers requests from a recording. Needs no network and makes no probe.
+#[derive(Debug)]
+pub struct ReplayTransport {
+    recording: Recording,
+    clock: Arc<Clock>,
+    lenient: bool,
+    differed: Mutex<Vec<String>>,
+}
+
+impl ReplayTransport {
+    /// Replays `recording`. `lenient`: a request that differs from the recorded one is answered all the same.
+    pub fn new(recording: Recording, lenient: bool) -> Self {
+        let clock = Arc::new(Clock::recorded(recording.tool_times()));
+        Self { recording, clock, lenient, differed: Mutex::default() }
+    }
+
+    /// The recording's session.
+    pub fn session(&self) -> &super::Session {
+        &self.recording.session
+    }
+
+    /// How the requests differed from the recorded ones.
+    pub fn differences(&self) -> Vec<String> {
+        self.differed.lock().map(|differed| differed.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn clock(&self) -> Arc<Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    fn answer(&self, outgoing: &Outgoing) -> Result<Incoming, TransportError> {
+        let Outgoing { turn, attempt, body } = outgoing;
+        let start = self.recording.lines.iter().position(
+            |line| matches!(line, Line::Request { turn: t, attempt: a, .. } if t == turn && a == attempt),
+        );
+        let Some(start) = start else {
+            let told = format!("turn {turn}, attempt {attempt}: not recorded; the recorded session ended before it");
+            return Err(TransportError::Differs { differences: self.note(vec![told]) });
+        };
+        let mut lines = self.recording.lines.iter().skip(start).cloned();
+        if let Some(Line::Request { body: recorded, at_ms, .. }) = lines.next() {
+            self.clock.reach(at_ms);
+            let found = differences(&recorded, body);
+            if !found.is_empty() {
+                let told = found.into_iter().map(|line| format!("turn {turn}: {line}")).collect();
+                let differences = self.note(told);
+                if !self.lenient {
+                    return Err(TransportError::Differs { differences });
+                }
+            }
+        }
+        let mut lines = lines.take_while(|line| !matches!(line, Line::Request { .. }));
+        match lines.next() {
+            Some(Line::Response { at_ms, status, retry_after_ms }) => {
+                self.clock.reach(at_ms);
+                let clock = Arc::clone(&self.clock);
+                let pieces = stream::iter(lines.collect::<Vec<_>>());
+                let body = pieces.filter_map(move |line| std::future::ready(play(&clock, line))).boxed();
+                Ok(Incoming { status, retry_after: retry_after_ms.map(Duration::from_millis), body })
+            }
+            Some(Line::NoConnection { at_ms, message, refused }) => {
+                self.clock.reach(at_ms);
+                Err(TransportError::Connect { message, refused })
+            }
+            Some(Line::Stopped { at_ms, failure }) => {
+                self.clock.reach(at_ms);
+                Err(TransportError::Stopped { failure })
+            }
+            _ => Err(TransportError::Broken { message: String::from("the recording ends here") }),
+        }
+    }
+
+    fn note(&self, found: Vec<String>) -> Vec<String> {
+        if let Ok(mut differed) = self.differed.lock() {
+            differed.extend(found.iter().cloned());
+        }
+        found
+    }
+}
+
+/// What a line gives to the body's reader.
+fn play(clock: &Clock, line: Line) -> Option<Result<Vec<u8>, TransportError>> {
+    match line {
+        Line::Data { at_ms, text, bytes } => {
+            clock.reach(at_ms);
+            Some(Ok(text.map(String::into_bytes).or(bytes).unwrap_or_default()))
+        }
+        Line::End { at_ms, error } => {
+            clock.reach(at_ms);
+            error.map(|message| Err(TransportError::Broken { message }))
+        }
+        Line::Stopped { at_ms, failure } => {
+            clock.reach(at_ms);
+            Some(Err(TransportError::Stopped { failure }))
+        }
+        Line::Session { .. } | Line::Request { .. } | Line::Response { .. } | Line::NoConnection { .. } => None,
+        Line::Tool { .. } => None,
+    }
+}
+
+impl Transport for ReplayTransport {
+    fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
+        std::future::ready(self.answer(&outgoing)).boxed()
+    }
+}
