@@ -28,3 +28,5 @@ pub mod schema;
 pub mod tool;
 
 pub mod chat;
+
+pub mod request;
