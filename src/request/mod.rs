@@ -26,7 +26,7 @@ mod repetition;
 mod run;
 mod signal;
 
-pub use bios::{BiosContext, BiosPart, BiosProvider, BiosV1};
+pub use bios::{BiosContext, BiosPart, BiosProvider, BiosTemplate, BiosV1};
 pub use budget::{Budget, BudgetUnit};
 pub use config::{BiosBudget, Fallback, OnError, RunConfig, RunStart, SystemMessages};
 pub use event::{EVENT_VERSION, Event};

@@ -155,7 +155,10 @@ impl Context {
                     self.run = Some(('~', length + 1, start));
                 }
             }
-            '"' if self.inline.is_none() => self.quote = !self.quote,
+            // After a digit it is an inch mark, unless it closes a quotation.
+            '"' if self.inline.is_none() => {
+                self.quote = !self.quote && !self.previous.is_some_and(char::is_numeric);
+            }
             '“' | '„' if self.inline.is_none() => self.curly = true,
             '”' => self.curly = false,
             '«' if self.inline.is_none() => self.guillemets = true,
@@ -280,6 +283,8 @@ mod tests {
             "```inline``` ",
             "    code\n",
             "it's ",
+            "a 24\" screen ",
+            "“x\n\n",
         ] {
             assert!(free_after(text), "{text:?}");
         }

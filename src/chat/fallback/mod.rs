@@ -72,7 +72,7 @@ pub struct TextCall {
     pub name: String,
     /// The arguments; empty where none were written.
     pub arguments: RawArguments,
-    /// No arguments were written: with a name that no tool has, this is somebody's data.
+    /// Neither a mark nor arguments were written: with a name that no tool has, this is somebody's data.
     pub bare: bool,
 }
 

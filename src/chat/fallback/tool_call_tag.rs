@@ -85,8 +85,9 @@ pub(super) fn decode(text: &str) -> Decoded {
     let inner = inner.rfind('}').and_then(|end| inner.get(..=end)).unwrap_or(inner);
     decode_objects(inner, |object| {
         let name = object.get("name").or_else(|| object.get("tool"))?.as_str()?.to_owned();
-        let (key, arguments) = member_arguments(&object, &["arguments", "parameters"]);
-        Some(TextCall { name, arguments, bare: key.is_none() })
+        let (_, arguments) = member_arguments(&object, &["arguments", "parameters"]);
+        // The mark says that it is a call; see `bare`.
+        Some(TextCall { name, arguments, bare: false })
     })
 }
 
