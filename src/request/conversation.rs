@@ -9,6 +9,9 @@ use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::config::{BiosBudget, RunConfig, SystemMessages};
 use crate::chat::{Message, MessageToolCall};
 
+/// How deep JSON inside strings of JSON is looked for.
+const MAX_NESTED_JSON: u32 = 4;
+
 /// One answered call.
 #[derive(Debug)]
 pub(super) struct Answered {
@@ -120,9 +123,7 @@ pub(super) fn said_by_others(conversation: &[Message]) -> Vec<String> {
             Message::User { content } => said.push(without_blanks(content)),
             Message::Tool { tool_call_id: _, content } => {
                 said.push(without_blanks(content));
-                if let Ok(value) = serde_json::from_str::<Value>(content) {
-                    collect_strings(&value, &mut said);
-                }
+                collect_json(content, MAX_NESTED_JSON, &mut said);
             }
             Message::System { .. } | Message::Assistant { .. } => {}
         }
@@ -135,12 +136,26 @@ pub(super) fn without_blanks(text: &str) -> String {
     text.chars().filter(|ch| !ch.is_whitespace()).collect()
 }
 
-fn collect_strings(value: &Value, into: &mut Vec<String>) {
+/// The strings of `text` if it is JSON, and of JSON inside them: a page's body often is some.
+fn collect_json(text: &str, levels: u32, into: &mut Vec<String>) {
+    if let Some(left) = levels.checked_sub(1)
+        && let Ok(value) = serde_json::from_str::<Value>(text)
+    {
+        collect_strings(&value, left, into);
+    }
+}
+
+fn collect_strings(value: &Value, levels: u32, into: &mut Vec<String>) {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        Value::String(text) => into.push(without_blanks(text)),
-        Value::Array(items) => items.iter().for_each(|item| collect_strings(item, into)),
-        Value::Object(members) => members.values().for_each(|item| collect_strings(item, into)),
+        Value::String(text) => {
+            into.push(without_blanks(text));
+            if text.trim_start().starts_with(['{', '[', '"']) {
+                collect_json(text, levels, into);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_strings(item, levels, into)),
+        Value::Object(members) => members.values().for_each(|item| collect_strings(item, levels, into)),
     }
 }
 

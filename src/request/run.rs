@@ -283,7 +283,8 @@ impl Run {
         &self.signals
     }
 
-    /// The conversation without our system messages; after the end it lacks the last reply's text.
+    /// The conversation without our system messages: every answered call, and once the request is completed the
+    /// model's last words, ready to be continued.
     pub fn conversation(&self) -> &[Message] {
         &self.conversation
     }
@@ -311,6 +312,8 @@ impl Run {
         tools.digest().clone_into(&mut self.turn_tools);
         self.turn_text_start = self.text.len();
         self.hold_back = HoldBack::new(match self.config.fallback {
+            // Without a tool there is nothing to call, and a text about calls is only that.
+            Fallback::Auto | Fallback::On if tools.is_empty() => None,
             Fallback::Auto => Some(Forms { unmarked: false }),
             Fallback::On => Some(Forms { unmarked: true }),
             Fallback::Off => None,
@@ -394,6 +397,13 @@ impl Run {
             reasoning: not_empty(self.reasoning.clone()),
             raw_text: (self.raw_text != self.text).then(|| self.raw_text.clone()),
         };
+        if state == FinalState::Completed {
+            let words = self.text.get(self.turn_text_start..).unwrap_or_default().trim();
+            if !words.is_empty() {
+                self.conversation
+                    .push(Message::Assistant { content: words.to_owned(), tool_calls: Vec::new() });
+            }
+        }
         self.phase = Phase::Finished;
         self.events.push(Event::Finished(outcome.clone()));
         self.outcome = Some(outcome);

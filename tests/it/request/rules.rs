@@ -563,3 +563,14 @@ fn ids_are_rewritten_where_they_are_odd_or_taken() {
     assert_eq!(ids[0], "abcDEF123");
     assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 6);
 }
+
+#[test]
+fn a_completed_conversation_can_be_continued() {
+    let tools = tools();
+    let mut run = play().start();
+    run.next_step(&tools, &BiosV1);
+    run.on_event(ChatEvent::Text { text: String::from("Hello.\n") }, &tools, 1);
+    run.on_event(ChatEvent::Ended { reply: says("").reply }, &tools, 2);
+    let last = Message::Assistant { content: String::from("Hello."), tool_calls: Vec::new() };
+    assert_eq!(run.conversation(), [user("What is the weather?"), last]);
+}
