@@ -65,7 +65,7 @@ impl Batch {
 }
 
 impl Run {
-    /// Takes the result of the call that [`Step::CallTool`] named; any other is ignored.
+    /// Takes the result of the call that [`super::Step::CallTool`] named; any other is ignored.
     pub fn on_tool_result(&mut self, call_id: &str, result: Result<Value, ToolError>, at_ms: u64) {
         let Phase::Calling(batch) = &self.phase else { return };
         if batch.calls.get(batch.current).is_none_or(|call| call.id != call_id) {
