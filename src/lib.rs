@@ -37,5 +37,9 @@ pub mod project;
 
 pub mod chat;
 
+pub mod request;
+
+pub mod worker;
+
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -146,6 +146,11 @@ impl StreamDecoder {
         self.consume(bytes, &mut sink);
     }
 
+    /// Whether nothing that may still come can change the reply: the server said `[DONE]`, or reported an error.
+    pub fn is_done(&self) -> bool {
+        self.reply.ending == Ending::Done || self.reply.error.is_some()
+    }
+
     /// The transport ended: adds what was still held back and one [`ChatEvent::Ended`].
     pub fn finish(mut self, end: End, events: &mut Vec<ChatEvent>) -> StreamNotes {
         let mut sink = Sink::new(events);

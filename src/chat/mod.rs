@@ -9,12 +9,14 @@
 //! | `loose`, `repair`, `chunk` | a frame's JSON → a chunk, whatever the types of its fields |
 //! | `assemble` | deltas → calls |
 //! | `decoder`, `sink` | all of it, and the verdict |
+//! | [`fallback`] | calls that a model writes into its text |
 //! | `http_error` | what a server says went wrong |
 
 mod assemble;
 mod chunk;
 mod decoder;
 mod event;
+pub mod fallback;
 mod http_error;
 mod loose;
 mod message;

@@ -47,7 +47,9 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
         match step {
             Step::Finished => return,
             Step::Stream(request) => turn::stream(&task, &mut run, &toolbox, request, total).await,
-            Step::CallTool { call, timeout } => task.call_tool(&mut run, &toolbox, call, timeout, total).await,
+            Step::CallTool { call, timeout } => {
+                task.call_tool(&mut run, &toolbox, call, timeout, total).await
+            }
             Step::Wait => {
                 let detail = "the request machine waits for a reply that nobody asked for";
                 task.fail(&mut run, Failure::new(FailReason::UnknownError, "internal", detail));

@@ -113,7 +113,9 @@ async fn probe(client: &Client, models: &Url, key: Option<&str>) -> Option<Probe
     let mut probe = Probe { first_model, llama_cpp, parallel_tool_calls: None };
     if llama_cpp && let Ok(props) = models.join("/props") {
         let told = get(client, props, key).await;
-        let caps = told.and_then(|(_, body)| body.pointer("/chat_template_caps/supports_parallel_tool_calls")?.as_bool());
+        let caps = told.and_then(|(_, body)| {
+            body.pointer("/chat_template_caps/supports_parallel_tool_calls")?.as_bool()
+        });
         probe.parallel_tool_calls = caps;
     }
     Some(probe)

@@ -128,7 +128,11 @@ impl Worker {
     }
 
     /// A worker whose model is a recording: each request is the recorded one again, its clock, ids and model too.
-    pub fn replay(mut config: WorkerConfig, tools: Arc<dyn ToolSource>, replay: Arc<ReplayTransport>) -> Self {
+    pub fn replay(
+        mut config: WorkerConfig,
+        tools: Arc<dyn ToolSource>,
+        replay: Arc<ReplayTransport>,
+    ) -> Self {
         let session = replay.session();
         config.run.model.clone_from(&session.model);
         config.run.parallel_tool_calls_supported = session.parallel_tool_calls;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
-use futures_util::FutureExt;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 
@@ -50,7 +50,8 @@ impl HttpTransport {
         Ok(Incoming {
             status: response.status().as_u16(),
             retry_after: retry_after(response.headers()),
-            body: stream::unfold(Some((response, redactor)), move |state| read_on(state, url.clone())).boxed(),
+            body: stream::unfold(Some((response, redactor)), move |state| read_on(state, url.clone()))
+                .boxed(),
         })
     }
 }
@@ -116,8 +117,12 @@ fn describe_error(error: &reqwest::Error, url: &Url, redactor: &Redactor) -> Tra
     let cause = redactor.text(&root_cause(error));
     if error.is_connect() {
         let refused = is_refused(error);
-        let advice = if refused { "is the server running there?" } else { "check the address and the network" };
-        return TransportError::Connect { message: format!("no connection to {url}: {cause}; {advice}"), refused };
+        let advice =
+            if refused { "is the server running there?" } else { "check the address and the network" };
+        return TransportError::Connect {
+            message: format!("no connection to {url}: {cause}; {advice}"),
+            refused,
+        };
     }
     TransportError::Broken { message: format!("{url}: the connection broke: {cause}") }
 }

@@ -209,8 +209,11 @@ impl Recording {
         let mut session = None;
         let mut lines = Vec::new();
         for (index, text) in texts.into_iter().enumerate() {
-            let malformed =
-                |message: String| RecordingError::Malformed { path: path.to_owned(), line: index + 1, message };
+            let malformed = |message: String| RecordingError::Malformed {
+                path: path.to_owned(),
+                line: index + 1,
+                message,
+            };
             match serde_json::from_str(&text) {
                 Ok(Line::Session { version, session: found }) => {
                     if version != VERSION {

@@ -49,7 +49,8 @@ impl ReplayTransport {
             |line| matches!(line, Line::Request { turn: t, attempt: a, .. } if t == turn && a == attempt),
         );
         let Some(start) = start else {
-            let told = format!("turn {turn}, attempt {attempt}: not recorded; the recorded session ended before it");
+            let told =
+                format!("turn {turn}, attempt {attempt}: not recorded; the recorded session ended before it");
             return Err(TransportError::Differs { differences: self.note(vec![told]) });
         };
         let mut lines = self.recording.lines.iter().skip(start).cloned();
@@ -108,7 +109,9 @@ fn play(clock: &Clock, line: Line) -> Option<Result<Vec<u8>, TransportError>> {
             clock.reach(at_ms);
             Some(Err(TransportError::Stopped { failure }))
         }
-        Line::Session { .. } | Line::Request { .. } | Line::Response { .. } | Line::NoConnection { .. } => None,
+        Line::Session { .. } | Line::Request { .. } | Line::Response { .. } | Line::NoConnection { .. } => {
+            None
+        }
         Line::Tool { .. } => None,
     }
 }

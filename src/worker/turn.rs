@@ -21,6 +21,8 @@ const MAX_ATTEMPTS: u32 = 4;
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// The longest wait that a server may ask for.
 const MAX_DELAY: Duration = Duration::from_secs(60);
+/// How long a body may stay open after its last word.
+const LAST_WORD_GRACE: Duration = Duration::from_millis(50);
 /// As much of an error's body as is looked at.
 const MAX_ERROR_BODY: usize = 64 << 10;
 
@@ -178,10 +180,12 @@ impl<'a> StreamTimers<'a> {
             return Failure::new(FailReason::StallTimeout, "stall_timeout", detail);
         }
         if self.any_token {
-            let detail = format!("no token for {} (the worker's :token-stall)", seconds(self.timers.token_stall));
+            let detail =
+                format!("no token for {} (the worker's :token-stall)", seconds(self.timers.token_stall));
             return Failure::new(FailReason::StallTimeout, kind::TOKEN_STALL, detail);
         }
-        let detail = format!("no token within {} (the worker's :first-token)", seconds(self.timers.first_token));
+        let detail =
+            format!("no token within {} (the worker's :first-token)", seconds(self.timers.first_token));
         Failure::new(FailReason::StallTimeout, kind::FIRST_TOKEN_TIMEOUT, detail)
     }
 }
@@ -217,8 +221,10 @@ async fn read_reply(
                 if run.outcome().is_some() {
                     return;
                 }
-                // Some servers keep the connection open after their last word.
+                // Some servers keep the connection open after their last word; the others let it be used again.
                 if decoder.is_done() {
+                    let rest = async { while let Some(Ok(_)) = incoming.body.next().await {} };
+                    let _ = tokio::time::timeout(LAST_WORD_GRACE, rest).await;
                     break End::Clean;
                 }
             }
@@ -233,9 +239,9 @@ async fn read_reply(
     };
     task.write(|at_ms| Line::End { at_ms, error });
     let notes = decoder.finish(end, &mut events);
-    let empty = events.iter().any(
-        |event| matches!(event, ChatEvent::Ended { reply } if reply.status == ReplyStatus::Empty),
-    );
+    let empty = events
+        .iter()
+        .any(|event| matches!(event, ChatEvent::Ended { reply } if reply.status == ReplyStatus::Empty));
     if empty {
         let detail = match notes.body_start {
             Some(body) => format!("the server answered 200 with something else than a reply: {body}"),
@@ -276,7 +282,10 @@ async fn explain_empty(task: &Drive, run: &mut Run, request: &ChatRequest, total
         Some(Ok(incoming)) if incoming.status >= 400 => {
             let status = incoming.status;
             let body = read_error_body(task, run, incoming, total).await.unwrap_or_default();
-            format!("{silent}; asked again without streaming, HTTP {status}: {}", classify_http_error(status, &body).message)
+            format!(
+                "{silent}; asked again without streaming, HTTP {status}: {}",
+                classify_http_error(status, &body).message
+            )
         }
         _ => silent,
     }
@@ -348,7 +357,10 @@ fn other_form(form: BodyForm, status: u16, message: &str) -> Option<BodyForm> {
     if form.include_usage && message.contains("stream_options") {
         return Some(BodyForm { include_usage: false, ..form });
     }
-    if !form.max_completion_tokens && message.contains("max_tokens") && message.contains("max_completion_tokens") {
+    if !form.max_completion_tokens
+        && message.contains("max_tokens")
+        && message.contains("max_completion_tokens")
+    {
         return Some(BodyForm { max_completion_tokens: true, ..form });
     }
     None
@@ -357,8 +369,12 @@ fn other_form(form: BodyForm, status: u16, message: &str) -> Option<BodyForm> {
 fn http_failure(status: u16, error: &ServerError) -> Failure {
     let message = &error.message;
     let (kind, advice) = match error.kind {
-        ServerErrorKind::ContextOverflow => (kind::CONTEXT_OVERFLOW, "; shorten the prompt or enlarge the context"),
-        ServerErrorKind::Unauthorized => (kind::HTTP_ERROR, "; set the key in OPENAI_API_KEY or :api-key-env"),
+        ServerErrorKind::ContextOverflow => {
+            (kind::CONTEXT_OVERFLOW, "; shorten the prompt or enlarge the context")
+        }
+        ServerErrorKind::Unauthorized => {
+            (kind::HTTP_ERROR, "; set the key in OPENAI_API_KEY or :api-key-env")
+        }
         ServerErrorKind::Unavailable => (kind::HTTP_ERROR, "; try again later"),
         ServerErrorKind::Http | ServerErrorKind::Server => (kind::HTTP_ERROR, ""),
     };

@@ -3,4 +3,5 @@
 mod chat;
 mod house;
 mod lang;
+mod request;
 mod syntax;

@@ -1,0 +1,156 @@
+//! The engine's own system message.
+//!
+//! It holds what a model needs to know of the loop and nothing of the job, and no secret. It is made again for
+//! every turn; with a frozen time, only the line of the budget changes.
+
+use std::fmt::Write as _;
+
+use crate::schema::{ToolKind, ToolSet};
+use crate::spec::BudgetUnit;
+
+/// Which part of the BIOS is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BiosPart {
+    /// All of it.
+    Whole,
+    /// Without the line that changes: must be the same text for every turn.
+    Head,
+    /// Only the line that changes.
+    Tail,
+}
+
+/// What a BIOS may tell.
+#[derive(Debug)]
+pub struct BiosContext<'a> {
+    /// Which part is asked for.
+    pub part: BiosPart,
+    /// The worker's name.
+    pub worker: &'a str,
+    /// The local time, frozen at submit.
+    pub local_time: &'a str,
+    /// The zone's name, frozen at submit.
+    pub zone: &'a str,
+    /// Units of the tool budget left.
+    pub budget_left: u32,
+    /// What a unit pays for.
+    pub budget_unit: BudgetUnit,
+    /// Whether the convention for calls written as text must be told.
+    pub call_convention: bool,
+    /// The tools of the turn.
+    pub tools: &'a ToolSet,
+    /// Whether the turn offers only the exit tools.
+    pub exit_tools_only: bool,
+}
+
+/// Makes the BIOS. An empty text sends none.
+pub trait BiosProvider {
+    /// The part that `context` asks for. The same context must give the same text.
+    fn bios(&self, context: &BiosContext<'_>) -> String;
+}
+
+/// The default BIOS; its format is stable and called `bios-v1`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BiosV1;
+
+/// A BIOS from a text of the user's with `{worker}`, `{time}`, `{zone}`, `{budget}`, `{exit_tools}` and
+/// `{call_convention}`. Lines that hold `{budget}` are the ones that change. A convention that must be told and
+/// has no place is told at the end.
+#[derive(Debug, Clone)]
+pub struct BiosTemplate {
+    /// The text.
+    pub text: String,
+}
+
+impl BiosProvider for BiosV1 {
+    fn bios(&self, context: &BiosContext<'_>) -> String {
+        let budget = format!("Normal tool {} left: {}", unit(context), context.budget_left)
+            + if context.budget_left == 0 { "; answer without them." } else { "" };
+        if context.part == BiosPart::Tail {
+            return budget;
+        }
+        let mut lines = vec![
+            String::from("bios-v1"),
+            format!("Worker: {}", context.worker),
+            format!("Time at submit: {} ({})", context.local_time, context.zone),
+        ];
+        if context.part == BiosPart::Whole {
+            lines.push(budget);
+        }
+        lines.push(String::from(match context.budget_unit {
+            BudgetUnit::Iteration => {
+                "Normal tools run and their results come back to you. A reply that calls normal tools uses one \
+                 iteration, however many it calls."
+            }
+            BudgetUnit::Call => {
+                "Normal tools run and their results come back to you. Every call of a normal tool uses one call."
+            }
+        }));
+        let exit = exit_tools(context);
+        if !exit.is_empty() {
+            lines.push(format!(
+                "Exit tools are one-way signals: they are recorded, give no result and cost nothing. Exit tools: {exit}."
+            ));
+        }
+        if context.call_convention {
+            lines.push(convention(context));
+        }
+        lines.retain(|line| !line.is_empty());
+        lines.join("\n")
+    }
+}
+
+impl BiosProvider for BiosTemplate {
+    fn bios(&self, context: &BiosContext<'_>) -> String {
+        let convention = if context.call_convention { convention(context) } else { String::new() };
+        let mut lines: Vec<String> = self
+            .text
+            .lines()
+            .filter(|line| match context.part {
+                BiosPart::Whole => true,
+                BiosPart::Head => !line.contains("{budget}"),
+                BiosPart::Tail => line.contains("{budget}"),
+            })
+            .map(|line| {
+                // The convention last: it holds braces and the tools' own words.
+                line.replace("{worker}", context.worker)
+                    .replace("{time}", context.local_time)
+                    .replace("{zone}", context.zone)
+                    .replace("{budget}", &context.budget_left.to_string())
+                    .replace("{exit_tools}", &exit_tools(context))
+                    .replace("{call_convention}", &convention)
+            })
+            .collect();
+        let has_place = self.text.contains("{call_convention}");
+        if context.part != BiosPart::Tail && !has_place && !convention.is_empty() {
+            lines.push(convention);
+        }
+        lines.join("\n").trim().to_owned()
+    }
+}
+
+fn unit(context: &BiosContext<'_>) -> &'static str {
+    match context.budget_unit {
+        BudgetUnit::Iteration => "iterations",
+        BudgetUnit::Call => "calls",
+    }
+}
+
+fn exit_tools(context: &BiosContext<'_>) -> String {
+    let exit = context.tools.iter().filter(|tool| tool.kind == ToolKind::Exit);
+    exit.map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// How to write a call, and every tool: a template without tool support shows the model none. The head must not
+/// change when the budget is spent, so all of them are told in every turn.
+fn convention(context: &BiosContext<'_>) -> String {
+    if context.tools.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "To call a tool, write one line of JSON with nothing else on it: {\"tool\": \"NAME\", \"arguments\": {…}}\nTools:",
+    );
+    for tool in context.tools.iter() {
+        let _ = write!(text, "\n{}", tool.definition.get("function").unwrap_or(&tool.definition));
+    }
+    text
+}

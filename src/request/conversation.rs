@@ -1,0 +1,167 @@
+//! The messages of a request: what is sent, and what grows.
+//!
+//! BIOS, the caller's system message, the conversation; under `:bios-budget tail` the line that changes last.
+//! Only calls that are all answered ever enter the conversation.
+
+use serde_json::Value;
+
+use super::bios::{BiosContext, BiosPart, BiosProvider};
+use super::config::RunConfig;
+use crate::chat::{Message, MessageToolCall};
+use crate::spec::{BiosBudget, SystemMessages};
+
+/// How deep JSON inside strings of JSON is looked for.
+const MAX_NESTED_JSON: u32 = 4;
+
+/// One answered call.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) call: MessageToolCall,
+    /// The answer as JSON text.
+    pub(super) content: String,
+}
+
+/// The messages of the next chat request.
+pub(super) fn messages_to_send(
+    config: &RunConfig,
+    conversation: &[Message],
+    bios: &dyn BiosProvider,
+    mut context: BiosContext<'_>,
+) -> Vec<Message> {
+    let caller = config.system.as_deref().unwrap_or_default();
+    let mut messages = Vec::with_capacity(conversation.len() + 3);
+    match config.system_messages {
+        SystemMessages::Combined => {
+            context.part = BiosPart::Whole;
+            let whole = bios.bios(&context);
+            let others = conversation.iter().filter_map(|message| match message {
+                Message::System { content } => Some(content.as_str()),
+                Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
+            });
+            let texts: Vec<&str> =
+                [whole.as_str(), caller].into_iter().chain(others).filter(|text| !text.is_empty()).collect();
+            push_system(&mut messages, texts.join("\n\n"));
+            messages.extend(
+                conversation.iter().filter(|message| !matches!(message, Message::System { .. })).cloned(),
+            );
+        }
+        SystemMessages::Separate => {
+            context.part = match config.bios_budget {
+                BiosBudget::Head => BiosPart::Whole,
+                BiosBudget::Tail => BiosPart::Head,
+            };
+            push_system(&mut messages, bios.bios(&context));
+            push_system(&mut messages, caller.to_owned());
+            messages.extend_from_slice(conversation);
+            if config.bios_budget == BiosBudget::Tail {
+                context.part = BiosPart::Tail;
+                push_system(&mut messages, bios.bios(&context));
+            }
+        }
+    }
+    merge_neighbours(messages)
+}
+
+/// Joins neighbours of one role: some templates refuse a conversation whose roles do not alternate.
+fn merge_neighbours(messages: Vec<Message>) -> Vec<Message> {
+    let mut merged: Vec<Message> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match (merged.last_mut(), message) {
+            (Some(Message::User { content: before }), Message::User { content }) => join(before, &content),
+            (
+                Some(Message::Assistant { content: before, tool_calls: none }),
+                Message::Assistant { content, tool_calls },
+            ) if none.is_empty() => {
+                join(before, &content);
+                *none = tool_calls;
+            }
+            (_, message) => merged.push(message),
+        }
+    }
+    merged
+}
+
+fn join(before: &mut String, after: &str) {
+    if !before.is_empty() && !after.is_empty() {
+        before.push_str("\n\n");
+    }
+    before.push_str(after);
+}
+
+/// Appends one reply and the answers to its calls.
+pub(super) fn append_answered(
+    conversation: &mut Vec<Message>,
+    text: &str,
+    answered: Vec<Answered>,
+    parallel_tool_calls_supported: bool,
+) {
+    let mut content = text.trim().to_owned();
+    if parallel_tool_calls_supported {
+        let (calls, results): (Vec<_>, Vec<_>) = answered
+            .into_iter()
+            .map(|Answered { call, content }| {
+                (call.clone(), Message::Tool { tool_call_id: call.id, content })
+            })
+            .unzip();
+        conversation.push(Message::Assistant { content, tool_calls: calls });
+        conversation.extend(results);
+    } else {
+        for Answered { call, content: result } in answered {
+            let tool_call_id = call.id.clone();
+            conversation
+                .push(Message::Assistant { content: std::mem::take(&mut content), tool_calls: vec![call] });
+            conversation.push(Message::Tool { tool_call_id, content: result });
+        }
+    }
+}
+
+/// What others said, for telling a call from a quotation: users' texts and tools' results, blanks taken out. A
+/// result is JSON, so its strings are there as the model may write them as well.
+pub(super) fn said_by_others(conversation: &[Message]) -> Vec<String> {
+    let mut said = Vec::new();
+    for message in conversation {
+        match message {
+            Message::User { content } => said.push(without_blanks(content)),
+            Message::Tool { tool_call_id: _, content } => {
+                said.push(without_blanks(content));
+                collect_json(content, MAX_NESTED_JSON, &mut said);
+            }
+            Message::System { .. } | Message::Assistant { .. } => {}
+        }
+    }
+    said
+}
+
+/// `text` without blanks, so that a quotation laid out anew is still one.
+pub(super) fn without_blanks(text: &str) -> String {
+    text.chars().filter(|ch| !ch.is_whitespace()).collect()
+}
+
+/// The strings of `text` if it is JSON, and of JSON inside them: a page's body often is some.
+fn collect_json(text: &str, levels: u32, into: &mut Vec<String>) {
+    if let Some(left) = levels.checked_sub(1)
+        && let Ok(value) = serde_json::from_str::<Value>(text)
+    {
+        collect_strings(&value, left, into);
+    }
+}
+
+fn collect_strings(value: &Value, levels: u32, into: &mut Vec<String>) {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::String(text) => {
+            into.push(without_blanks(text));
+            if text.trim_start().starts_with(['{', '[', '"']) {
+                collect_json(text, levels, into);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_strings(item, levels, into)),
+        Value::Object(members) => members.values().for_each(|item| collect_strings(item, levels, into)),
+    }
+}
+
+fn push_system(messages: &mut Vec<Message>, content: String) {
+    if !content.is_empty() {
+        messages.push(Message::System { content });
+    }
+}

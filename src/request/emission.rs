@@ -1,0 +1,106 @@
+//! The calls of one reply: which exist, which are exit calls, which arguments are valid.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::conversation::{said_by_others, without_blanks};
+use super::hold_back::{Judge, Judgement};
+use crate::chat::fallback::Candidate;
+use crate::chat::{Message, RawArguments, RawCall};
+use crate::schema::{ToolKind, ToolSet, Violation};
+
+/// The calls of a reply by what they call, each in order.
+pub(super) struct Partition<'a> {
+    pub(super) exit: Vec<&'a RawCall>,
+    pub(super) normal: Vec<&'a RawCall>,
+    pub(super) unknown: Vec<&'a RawCall>,
+}
+
+/// Sorts the calls of a reply.
+pub(super) fn partition<'a>(calls: &'a [RawCall], tools: &ToolSet) -> Partition<'a> {
+    let mut sorted = Partition { exit: Vec::new(), normal: Vec::new(), unknown: Vec::new() };
+    for call in calls {
+        match tools.get(&call.name).map(|tool| tool.kind) {
+            Some(ToolKind::Exit) => sorted.exit.push(call),
+            Some(ToolKind::Normal) => sorted.normal.push(call),
+            None => sorted.unknown.push(call),
+        }
+    }
+    sorted
+}
+
+/// A normal call, held against its tool's schema.
+pub(super) enum Checked {
+    /// It can be made.
+    Valid { arguments: Map<String, Value>, timeout: Option<Duration> },
+    /// It cannot.
+    Invalid {
+        /// The arguments if they were an object, else what came as a string.
+        arguments: Value,
+        /// One line for every violation, each with the tool's name and the path.
+        detail: String,
+    },
+}
+
+/// Holds a call's arguments against the schema of tool `name`.
+pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Checked {
+    match arguments {
+        RawArguments::Malformed { text, error } => Checked::Invalid {
+            arguments: Value::String(text.clone()),
+            detail: format!("{name}: the arguments are not a JSON object: {error}"),
+        },
+        RawArguments::Object { value } => {
+            let Some(tool) = tools.get(name) else {
+                return Checked::Invalid {
+                    arguments: Value::Object(value.clone()),
+                    detail: format!("{name}: no such tool"),
+                };
+            };
+            let whole = Value::Object(value.clone());
+            match tool.validator.validate(&whole) {
+                Ok(()) => Checked::Valid { arguments: value.clone(), timeout: tool.timeout },
+                Err(violations) => Checked::Invalid {
+                    arguments: whole,
+                    detail: violations
+                        .iter()
+                        .map(|Violation { path, message }| format!("{name}{path}: {message}"))
+                        .collect::<Vec<_>>()
+                        .join("\n"),
+                },
+            }
+        }
+    }
+}
+
+/// Judges candidates in a reply's text.
+pub(super) struct TextJudge<'a> {
+    pub(super) tools: &'a ToolSet,
+    pub(super) conversation: &'a [Message],
+    /// What others said; made when the first candidate comes.
+    pub(super) said: &'a mut Option<Vec<String>>,
+}
+
+impl Judge for TextJudge<'_> {
+    fn judge(&mut self, candidate: &Candidate) -> Judgement {
+        let mut unknown =
+            candidate.calls.iter().filter(|call| self.tools.get(&call.name).is_none()).peekable();
+        if unknown.peek().is_some_and(|_| candidate.calls.iter().all(|call| call.bare)) {
+            return Judgement::Plain;
+        }
+        let unknown = unknown.map(|call| format!("`{}`", call.name)).collect::<Vec<_>>().join(", ");
+        if self.is_quoted(&candidate.payload) {
+            Judgement::Quoted
+        } else if unknown.is_empty() {
+            Judgement::Directive
+        } else {
+            Judgement::Unknown(format!("a call written as text names an unknown tool: {unknown}"))
+        }
+    }
+
+    fn is_quoted(&mut self, excerpt: &str) -> bool {
+        let said = self.said.get_or_insert_with(|| said_by_others(self.conversation));
+        let excerpt = without_blanks(excerpt);
+        said.iter().any(|text| text.contains(&excerpt))
+    }
+}

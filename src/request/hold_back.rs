@@ -1,0 +1,219 @@
+//! Text on its way to the consumer: what may be a call waits until that is decided.
+//!
+//! A whole directive waits for the end of its reply, because only then it is certain that it is one: a structured
+//! call beside it, or a late `</think>`, makes it text again. What follows it waits behind it, to keep the order.
+//! When more than [`MAX_HELD`] bytes wait, the directive is taken for one and what follows goes out; should it turn
+//! out to be text after all, it goes out late rather than never.
+
+use serde::{Deserialize, Serialize};
+
+use crate::chat::fallback::{Candidate, Forms, MAX_HELD, Piece, Scanner, TextCall};
+
+/// What a candidate is, once its names are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Judgement {
+    /// Calls of known tools.
+    Directive,
+    /// Text.
+    Plain,
+    /// Text that stands in an earlier message.
+    Quoted,
+    /// It calls what is not there; why.
+    Unknown(String),
+}
+
+/// Judges candidates, and whether the excerpt of a broken one stands in an earlier message.
+pub(super) trait Judge {
+    fn judge(&mut self, candidate: &Candidate) -> Judgement;
+    fn is_quoted(&mut self, excerpt: &str) -> bool;
+}
+
+/// Why a candidate fails its reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Fault {
+    /// It does not parse.
+    Broken(String),
+    /// It names no tool.
+    Unknown(String),
+}
+
+/// One recognised directive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Directive {
+    pub(super) text: String,
+    pub(super) calls: Vec<TextCall>,
+}
+
+/// The text of one reply on its way.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct HoldBack {
+    /// `None`: nothing is looked for.
+    scanner: Option<Scanner>,
+    /// What waits, in order; begins with a directive.
+    queue: Vec<Waiting>,
+    queued_bytes: usize,
+    /// Directives that left because too much waited behind them.
+    taken: Vec<Directive>,
+    fault: Option<Fault>,
+    quoted: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Waiting {
+    Text(String),
+    Directive(Directive),
+}
+
+impl HoldBack {
+    /// For one reply; `None` looks for nothing.
+    pub(super) fn new(forms: Option<Forms>) -> Self {
+        Self {
+            scanner: forms.map(Scanner::new),
+            queue: Vec::new(),
+            queued_bytes: 0,
+            taken: Vec::new(),
+            fault: None,
+            quoted: 0,
+        }
+    }
+
+    /// Takes text; what may be shown.
+    pub(super) fn push(&mut self, text: &str, judge: &mut impl Judge) -> String {
+        let Some(mut scanner) = self.scanner.take() else { return text.to_owned() };
+        let mut shown = String::new();
+        let mut pieces = Vec::new();
+        for ch in text.chars() {
+            scanner.push(ch, &mut pieces);
+            // Plain text with nothing waiting may gather; everything else is settled character by character, so
+            // that the limit falls on the same one however the text was cut.
+            if !self.queue.is_empty() || !matches!(pieces.as_slice(), [] | [Piece::Text(_)]) {
+                self.settle(&mut pieces, judge, &mut shown);
+            }
+            if !self.queue.is_empty() && self.queued_bytes + scanner.held_bytes() > MAX_HELD {
+                self.overflow(&mut shown);
+            }
+        }
+        self.settle(&mut pieces, judge, &mut shown);
+        self.scanner = Some(scanner);
+        shown
+    }
+
+    /// Ends the reply; what may be shown. Directives still wait for [`HoldBack::release`].
+    pub(super) fn finish(&mut self, judge: &mut impl Judge) -> String {
+        let mut shown = String::new();
+        if let Some(mut scanner) = self.scanner.take() {
+            let mut pieces = Vec::new();
+            scanner.finish(&mut pieces);
+            self.settle(&mut pieces, judge, &mut shown);
+        }
+        shown
+    }
+
+    /// Everything that waits, without the directives that `leaves` accepts.
+    pub(super) fn release(&mut self, leaves: impl Fn(&Directive) -> bool) -> String {
+        let mut shown = self.release_queue(leaves);
+        if let Some(mut scanner) = self.scanner.take() {
+            let mut pieces = Vec::new();
+            scanner.flush(&mut pieces);
+            for piece in pieces {
+                if let Piece::Text(text) = piece {
+                    shown.push_str(&text);
+                }
+            }
+        }
+        shown
+    }
+
+    /// The calls of all directives, in order.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &TextCall> {
+        let queued = self.queue.iter().filter_map(|waiting| match waiting {
+            Waiting::Text(_) => None,
+            Waiting::Directive(directive) => Some(directive),
+        });
+        self.taken.iter().chain(queued).flat_map(|directive| &directive.calls)
+    }
+
+    /// The first candidate that fails the reply.
+    pub(super) fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+
+    /// How many candidates stand in an earlier message, since this was last asked.
+    pub(super) fn take_quoted(&mut self) -> u32 {
+        std::mem::take(&mut self.quoted)
+    }
+
+    fn release_queue(&mut self, leaves: impl Fn(&Directive) -> bool) -> String {
+        let mut shown = String::new();
+        for directive in self.taken.drain(..).filter(|directive| !leaves(directive)) {
+            shown.push_str(&directive.text);
+        }
+        for waiting in self.queue.drain(..) {
+            match waiting {
+                Waiting::Text(text) => shown.push_str(&text),
+                Waiting::Directive(directive) if leaves(&directive) => {}
+                Waiting::Directive(directive) => shown.push_str(&directive.text),
+            }
+        }
+        self.queued_bytes = 0;
+        shown
+    }
+
+    fn settle(&mut self, pieces: &mut Vec<Piece>, judge: &mut impl Judge, shown: &mut String) {
+        for piece in pieces.drain(..) {
+            match piece {
+                Piece::Text(text) => self.text(&text, shown),
+                Piece::Candidate(candidate) => match judge.judge(&candidate) {
+                    Judgement::Directive => {
+                        self.queued_bytes += candidate.text.len();
+                        let Candidate { text, payload: _, calls } = candidate;
+                        self.queue.push(Waiting::Directive(Directive { text, calls }));
+                    }
+                    Judgement::Plain => self.text(&candidate.text, shown),
+                    Judgement::Quoted => {
+                        self.quoted += 1;
+                        self.text(&candidate.text, shown);
+                    }
+                    Judgement::Unknown(why) => {
+                        self.fault.get_or_insert(Fault::Unknown(why));
+                        self.text(&candidate.text, shown);
+                    }
+                },
+                Piece::Broken { why, excerpt } => {
+                    if judge.is_quoted(&excerpt) {
+                        self.quoted += 1;
+                    } else {
+                        self.fault.get_or_insert(Fault::Broken(why));
+                    }
+                }
+                Piece::ReasoningEnded => {
+                    self.fault = None;
+                    shown.push_str(&self.release_queue(|_| false));
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str, shown: &mut String) {
+        if self.queue.is_empty() {
+            shown.push_str(text);
+            return;
+        }
+        self.queued_bytes += text.len();
+        if let Some(Waiting::Text(last)) = self.queue.last_mut() {
+            last.push_str(text);
+        } else {
+            self.queue.push(Waiting::Text(text.to_owned()));
+        }
+    }
+
+    fn overflow(&mut self, shown: &mut String) {
+        for waiting in self.queue.drain(..) {
+            match waiting {
+                Waiting::Text(text) => shown.push_str(&text),
+                Waiting::Directive(directive) => self.taken.push(directive),
+            }
+        }
+        self.queued_bytes = 0;
+    }
+}

@@ -1,0 +1,89 @@
+//! Ids of calls: nine of `[A-Za-z0-9]`, which every server takes, unique in a conversation.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::chat::Message;
+
+const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const LENGTH: usize = 9;
+
+/// Gives ids out of a seed: the same seed and the same calls give the same ids.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct IdMaker {
+    state: u64,
+    used: BTreeSet<String>,
+}
+
+impl IdMaker {
+    /// A maker that gives no id which `conversation` holds.
+    pub(super) fn new(seed: u64, conversation: &[Message]) -> Self {
+        let mut used = BTreeSet::new();
+        for message in conversation {
+            match message {
+                Message::Assistant { tool_calls, .. } => {
+                    used.extend(tool_calls.iter().map(|call| call.id.clone()));
+                }
+                Message::Tool { tool_call_id, .. } => {
+                    used.insert(tool_call_id.clone());
+                }
+                Message::System { .. } | Message::User { .. } => {}
+            }
+        }
+        Self { state: seed, used }
+    }
+
+    /// The server's id where it will do, else a new one.
+    pub(super) fn admit(&mut self, server_id: Option<&str>) -> String {
+        let mut id = match server_id {
+            Some(id) if id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+                id.to_owned()
+            }
+            _ => self.make(),
+        };
+        while !self.used.insert(id.clone()) {
+            id = self.make();
+        }
+        id
+    }
+
+    fn make(&mut self) -> String {
+        let mut bits = self.next();
+        (0..LENGTH)
+            .map(|_| {
+                let index = (bits % ALPHABET.len() as u64) as usize;
+                bits /= ALPHABET.len() as u64;
+                ALPHABET.get(index).map_or('A', |&byte| char::from(byte))
+            })
+            .collect()
+    }
+
+    /// `SplitMix64` (Steele, Lea, Flood 2014).
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.state;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_good_id_stays_and_a_second_or_an_odd_one_is_rewritten() {
+        let mut ids =
+            IdMaker::new(7, &[Message::Tool { tool_call_id: "old123456".into(), content: "1".into() }]);
+        assert_eq!(ids.admit(Some("abc123XYZ")), "abc123XYZ");
+        for odd in
+            [Some("abc123XYZ"), Some("old123456"), Some("call_0"), Some("functions.f:0"), Some(""), None]
+        {
+            let id = ids.admit(odd);
+            assert_ne!(Some(id.as_str()), odd);
+            assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! A reply: its text while it streams, and the decision over the whole.
+
+use super::Run;
+use super::calls::budget_failure;
+use crate::chat::{RawArguments, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
+use crate::request::emission::{Checked, Partition, TextJudge, check, partition};
+use crate::request::event::Event;
+use crate::request::hold_back::{Directive, Fault};
+use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, kind};
+use crate::request::repetition::Loop;
+use crate::request::signal::Signal;
+use crate::schema::{ToolKind, ToolSet};
+use crate::spec::OnFailure;
+
+impl Run {
+    pub(super) fn take_text(&mut self, text: &str, tools: &ToolSet) {
+        // What follows a loop is left out, so that the outcome does not depend on how the text was cut.
+        let looped = self.lines.push(text);
+        let text = looped.as_ref().and_then(|(end, _)| text.get(..*end)).unwrap_or(text);
+        self.raw_text.push_str(text);
+        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
+        let shown = self.hold_back.push(text, &mut judge);
+        self.show(shown);
+        if let Some((_, found)) = looped {
+            self.finish_failed(loop_failure(found));
+        }
+    }
+
+    /// Decides over a whole reply. The numbers are those of the tool loop's rules.
+    pub(super) fn judge_reply(&mut self, reply: &Reply, tools: &ToolSet) {
+        self.count_tokens(reply.usage);
+        let status = self.read_failed_generation(reply, tools);
+        if self.outcome.is_some() {
+            return;
+        }
+        let Partition { exit, normal, unknown } = partition(&reply.calls, tools);
+        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
+        let shown = self.hold_back.finish(&mut judge);
+        self.show(shown);
+
+        // 1. Signals, before anything can fail. Text is read for calls only where there is no structured one (3).
+        for call in exit {
+            self.signal(&call.name, &call.arguments);
+        }
+        let written = if normal.is_empty() && unknown.is_empty() { self.written_calls() } else { Vec::new() };
+        let is_exit = |name: &str| tools.get(name).is_some_and(|tool| tool.kind == ToolKind::Exit);
+        for (name, arguments) in written.iter().filter(|(name, _)| is_exit(name)) {
+            self.signal(name, arguments);
+        }
+        let reads_text = !written.is_empty();
+        let only_exit =
+            |directive: &Directive| reads_text && directive.calls.iter().all(|call| is_exit(&call.name));
+
+        // 2.–5. What can fail.
+        let calls: Vec<(Option<&str>, &str, &RawArguments)> = if reads_text {
+            written
+                .iter()
+                .filter(|(name, _)| !is_exit(name))
+                .map(|(name, arguments)| (None, name.as_str(), arguments))
+                .collect()
+        } else {
+            normal.iter().map(|call| (call.id.as_deref(), call.name.as_str(), &call.arguments)).collect()
+        };
+        let failure = status_failure(&status)
+            .or_else(|| self.lines.finish().map(loop_failure))
+            .or_else(|| {
+                let names: Vec<String> = unknown.iter().map(|call| format!("`{}`", call.name)).collect();
+                let detail = format!("the model called an unknown tool: {}", names.join(", "));
+                (!names.is_empty())
+                    .then(|| Failure::new(FailReason::ToolParseError, kind::UNKNOWN_TOOL, detail))
+            })
+            .or_else(|| if normal.is_empty() { self.hold_back.fault().map(fault_failure) } else { None })
+            .or_else(|| (!calls.is_empty() && self.budget.affords(calls.len()) == 0).then(budget_failure));
+        if let Some(failure) = failure {
+            let rest = self.hold_back.release(only_exit);
+            self.show(rest);
+            self.finish_failed(failure);
+            return;
+        }
+        let checked: Vec<Checked> =
+            calls.iter().map(|(_, name, arguments)| check(name, arguments, tools)).collect();
+        if let Some(failure) = self.invalid_failure(&checked) {
+            let rest = self.hold_back.release(only_exit);
+            self.show(rest);
+            self.finish_failed(failure);
+            return;
+        }
+
+        let rest = self.hold_back.release(|_| reads_text);
+        self.show(rest);
+        if calls.is_empty() {
+            // 9.
+            self.finish(FinalState::Completed, finish_reason(reply.finish_reason.as_deref()), None);
+            return;
+        }
+        let calls = calls.into_iter().map(|(id, name, _)| (id, name)).zip(checked).collect();
+        self.begin_batch(calls);
+    }
+
+    /// A call that the server itself could not parse is text, and may be a call written as text. Gives the status
+    /// that holds afterwards.
+    fn read_failed_generation(&mut self, reply: &Reply, tools: &ToolSet) -> ReplyStatus {
+        let ReplyStatus::ServerError { error: ServerError { failed_generation: Some(text), .. } } =
+            &reply.status
+        else {
+            return reply.status.clone();
+        };
+        self.take_text(text, tools);
+        if self.outcome.is_none() {
+            let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
+            let shown = self.hold_back.finish(&mut judge);
+            self.show(shown);
+            if self.hold_back.calls().next().is_some() {
+                return ReplyStatus::Complete;
+            }
+        }
+        reply.status.clone()
+    }
+
+    fn written_calls(&self) -> Vec<(String, RawArguments)> {
+        self.hold_back.calls().map(|call| (call.name.clone(), call.arguments.clone())).collect()
+    }
+
+    fn invalid_failure(&self, checked: &[Checked]) -> Option<Failure> {
+        if self.config.on_invalid_arguments == OnFailure::Report {
+            return None;
+        }
+        let details: Vec<&str> = checked
+            .iter()
+            .filter_map(|call| match call {
+                Checked::Valid { .. } => None,
+                Checked::Invalid { arguments: _, detail } => Some(detail.as_str()),
+            })
+            .collect();
+        (!details.is_empty())
+            .then(|| Failure::new(FailReason::ToolParseError, kind::INVALID_ARGUMENTS, details.join("\n")))
+    }
+
+    fn signal(&mut self, name: &str, arguments: &RawArguments) {
+        let signal = Signal::new(name, arguments, self.at_ms);
+        self.signals.push(signal.clone());
+        self.events.push(Event::Signal(signal));
+    }
+
+    fn count_tokens(&mut self, usage: Option<Usage>) {
+        if let Some(Usage { prompt_tokens, completion_tokens }) = usage {
+            let sum = self.usage.get_or_insert_default();
+            sum.prompt_tokens = sum.prompt_tokens.saturating_add(prompt_tokens);
+            sum.completion_tokens = sum.completion_tokens.saturating_add(completion_tokens);
+        }
+    }
+}
+
+/// How a reply that is not whole fails its request.
+fn status_failure(status: &ReplyStatus) -> Option<Failure> {
+    let (reason, kind, detail) = match status {
+        ReplyStatus::Complete => return None,
+        ReplyStatus::CallTruncated => (
+            FailReason::ToolParseError,
+            kind::CALL_TRUNCATED,
+            String::from("the reply ended inside the arguments of a tool call"),
+        ),
+        ReplyStatus::ServerError { error } => {
+            let kind = match error.kind {
+                ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
+                ServerErrorKind::Unavailable | ServerErrorKind::Unauthorized | ServerErrorKind::Http => {
+                    kind::HTTP_ERROR
+                }
+                ServerErrorKind::Server => kind::SERVER_ERROR,
+            };
+            let code = error.code.map(|code| format!("{code}: ")).unwrap_or_default();
+            (FailReason::UnknownError, kind, format!("{code}{}", error.message))
+        }
+        ReplyStatus::Incomplete => (
+            FailReason::UnknownError,
+            kind::STREAM_INCOMPLETE,
+            String::from("the stream ended before the server said that the reply was over"),
+        ),
+        ReplyStatus::Empty => (
+            FailReason::UnknownError,
+            kind::EMPTY_STREAM,
+            String::from("the server answered 200 with an empty stream"),
+        ),
+    };
+    Some(Failure::new(reason, kind, detail))
+}
+
+fn fault_failure(fault: &Fault) -> Failure {
+    match fault {
+        Fault::Broken(why) => Failure::new(FailReason::ToolParseError, kind::MALFORMED_CALL, why),
+        Fault::Unknown(why) => Failure::new(FailReason::ToolParseError, kind::UNKNOWN_TOOL, why),
+    }
+}
+
+fn loop_failure(found: Loop) -> Failure {
+    let Loop { lines, chars, occurrences } = found;
+    let what = if lines == 1 { String::from("a line") } else { format!("a cycle of {lines} lines") };
+    Failure::new(
+        FailReason::RepeatedLineLoop,
+        "",
+        format!("{what} of {chars} characters came {occurrences} times in a row"),
+    )
+}
+
+fn finish_reason(server: Option<&str>) -> FinishReason {
+    match server {
+        Some("length" | "max_tokens") => FinishReason::MaxTokens,
+        Some(_) | None => FinishReason::Stop,
+    }
+}

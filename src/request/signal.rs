@@ -1,0 +1,27 @@
+//! What exit calls leave behind.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::chat::RawArguments;
+
+/// An exit call, recorded and never executed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    /// The exit tool.
+    pub tool_name: String,
+    /// Its arguments: an object, or what came instead of one as a string.
+    pub arguments: Value,
+    /// Milliseconds since the request was submitted.
+    pub emitted_at_ms: u64,
+}
+
+impl Signal {
+    pub(super) fn new(tool_name: &str, arguments: &RawArguments, emitted_at_ms: u64) -> Self {
+        let arguments = match arguments {
+            RawArguments::Object { value } => Value::Object(value.clone()),
+            RawArguments::Malformed { text, error: _ } => Value::String(text.clone()),
+        };
+        Self { tool_name: tool_name.to_owned(), arguments, emitted_at_ms }
+    }
+}

@@ -1,0 +1,9 @@
+//! The request machine: one test for each rule of the loop, then properties over random worlds.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod play;
+mod properties;
+mod repetition;
+mod rules;
+mod text;

@@ -1,0 +1,576 @@
+//! Budget, signals, failures, ends from outside, messages.
+
+use deftool::chat::{ChatEvent, ChatRequest, Message, ReplyStatus, ServerError, ServerErrorKind, Usage};
+use deftool::request::{
+    BiosBudget, BiosContext, BiosProvider, BiosTemplate, BiosV1, BudgetUnit, Event, FailReason, Failure,
+    Fallback, FinalState, FinishReason, OnFailure, RequestState, Step, SystemMessages,
+};
+use deftool::schema::ToolSet;
+use deftool::tool::{ToolError, ToolErrorKind};
+use serde_json::{Value, json};
+
+use super::play::{assert_settled, play, says, tools, user, weather};
+
+#[test]
+fn a_plain_answer_completes() {
+    let played = play().run(&[says("Hello.")]);
+    assert_eq!(played.outcome.state, FinalState::Completed);
+    assert_eq!(played.outcome.finish_reason, FinishReason::Stop);
+    assert_eq!(played.outcome.text, "Hello.");
+    let finished = serde_json::to_value(played.events.last().unwrap()).unwrap();
+    assert_eq!(
+        finished,
+        json!({"type": "finished", "state": "completed", "finish_reason": "stop", "text": "Hello.", "signals": [],
+               "tool_iterations": 0})
+    );
+}
+
+#[test]
+fn the_finished_event_of_a_failure_has_its_keys() {
+    let mut script = says("Half").call("finish", json!({"a": 1})).status(ReplyStatus::Incomplete);
+    script.reply.usage = Some(Usage { prompt_tokens: 3, completion_tokens: 4 });
+    let played = play().run(&[script]);
+    assert_eq!(
+        serde_json::to_value(played.events.last().unwrap()).unwrap(),
+        json!({"type": "finished", "state": "failed", "finish_reason": "failed", "fail_reason": "unknown_error",
+               "kind": "stream_incomplete",
+               "detail": "the stream ended before the server said that the reply was over",
+               "text": "Half", "signals": [{"tool_name": "finish", "arguments": {"a": 1}, "emitted_at_ms": 10}],
+               "usage": {"prompt_tokens": 3, "completion_tokens": 4}, "tool_iterations": 0})
+    );
+}
+
+#[test]
+fn a_call_runs_and_its_result_goes_back() {
+    let played = play().run(&[says("I look. ").call("get_weather", weather()), says("18 degrees.")]);
+    assert_eq!(played.outcome.text, "I look. 18 degrees.");
+    assert_eq!(played.outcome.tool_iterations, 1);
+    let [.., Message::Assistant { content, tool_calls }, Message::Tool { tool_call_id, content: result }] =
+        played.history()
+    else {
+        panic!("{:?}", played.history())
+    };
+    assert_eq!(content, "I look.");
+    assert_eq!(tool_calls[0].function.arguments, r#"{"location":"Paris"}"#);
+    assert_eq!(&tool_calls[0].id, tool_call_id);
+    assert_eq!(result, r#"{"temperature":18}"#);
+    let kinds: Vec<String> = played
+        .events
+        .iter()
+        .map(|event| serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "submitted",
+            "turn_started",
+            "text",
+            "tool_call",
+            "tool_started",
+            "tool_finished",
+            "budget",
+            "turn_started",
+            "text",
+            "finished"
+        ]
+    );
+}
+
+#[test]
+fn exit_calls_are_signals_in_any_order_and_no_history() {
+    let played = play().run(&[
+        says("")
+            .call("finish", json!({"n": 1}))
+            .call("look", json!({}))
+            .malformed("finish", "{\"n\": ")
+            .call("get_weather", weather()),
+        says("done"),
+    ]);
+    assert_eq!(played.signals(), [("finish", &json!({"n": 1})), ("finish", &json!("{\"n\": "))]);
+    assert_eq!(played.executed(), ["look", "get_weather"]);
+    assert_eq!(played.outcome.state, FinalState::Completed);
+}
+
+#[test]
+fn only_exit_calls_complete_and_cost_nothing() {
+    let played = play().with(|config| config.tool_budget = 0).run(&[says("ok").call("finish", json!({}))]);
+    assert_eq!(played.outcome.state, FinalState::Completed);
+    assert_eq!(played.outcome.signals.len(), 1);
+    assert_eq!(played.requests.len(), 1);
+}
+
+#[test]
+fn signals_are_recorded_before_the_reply_fails() {
+    for failing in [
+        says("t").call("nothing", json!({})).call("finish", json!({})),
+        says("t").call("get_weather", json!({})).call("finish", json!({})),
+        says("t").call("finish", json!({})).status(ReplyStatus::CallTruncated),
+        says("t").call("finish", json!({})).status(ReplyStatus::Incomplete),
+        says(&"the same line, again and again\nt\n".repeat(40)).call("finish", json!({})),
+    ] {
+        let played = play().run(std::slice::from_ref(&failing));
+        assert_eq!(played.outcome.state, FinalState::Failed, "{failing:?}");
+        let mid_stream = played.failure().0 == FailReason::RepeatedLineLoop;
+        assert_eq!(played.outcome.signals.len(), usize::from(!mid_stream), "{failing:?}");
+        assert!(played.outcome.text.contains('t'), "output is kept");
+    }
+}
+
+#[test]
+fn an_unknown_name_fails_before_anything_runs() {
+    let played = play().run(&[says("hm").call("look", json!({})).call("nothing", json!({}))]);
+    assert_eq!(
+        played.failure(),
+        (FailReason::ToolParseError, "unknown_tool", "the model called an unknown tool: `nothing`")
+    );
+    assert!(played.executed.is_empty());
+    assert_eq!(played.outcome.text, "hm");
+}
+
+#[test]
+fn every_violation_of_every_call_is_told_and_nothing_runs() {
+    let played = play().run(&[says("")
+        .call("look", json!({}))
+        .call("get_weather", json!({"unit": "kelvin", "x": 1}))
+        .malformed("look", "{oops")]);
+    let (reason, kind, detail) = played.failure();
+    assert_eq!((reason, kind), (FailReason::ToolParseError, "invalid_arguments"));
+    assert_eq!(detail.lines().count(), 4, "{detail}");
+    for part in [
+        "get_weather.unit: ",
+        "get_weather: ",
+        "location",
+        "'x'",
+        "look: the arguments are not a JSON object",
+    ] {
+        assert!(detail.contains(part), "{part}: {detail}");
+    }
+    assert!(played.executed.is_empty());
+}
+
+#[test]
+fn the_budget_is_spent_by_replies_and_then_fails() {
+    let played = play()
+        .with(|config| config.tool_budget = 2)
+        .run(&[says("a").call("look", json!({})).call("look", json!({})).call("look", json!({}))]);
+    assert_eq!(
+        played.failure(),
+        (FailReason::ToolExecutionError, "budget_exhausted", "tool budget exhausted")
+    );
+    assert_eq!(played.executed.len(), 6);
+    assert_eq!(played.outcome.tool_iterations, 2);
+    assert_eq!(played.outcome.text, "aaa");
+}
+
+#[test]
+fn no_budget_is_told_before_invalid_arguments() {
+    let played = play().with(|config| config.tool_budget = 0).run(&[says("").call("get_weather", json!({}))]);
+    assert_eq!(played.failure().1, "budget_exhausted");
+}
+
+#[test]
+fn a_budget_of_calls_runs_as_many_as_are_left() {
+    let played = play()
+        .with(|config| (config.tool_budget, config.budget_unit) = (3, BudgetUnit::Call))
+        .run(&[says("").call("look", json!({})).call("look", json!({}))]);
+    assert_eq!(played.executed.len(), 3);
+    assert_eq!(played.failure().1, "budget_exhausted");
+    let left: Vec<u32> = played
+        .events
+        .iter()
+        .filter_map(|event| if let Event::Budget { left, .. } = event { Some(*left) } else { None })
+        .collect();
+    assert_eq!(left, [2, 1, 0]);
+}
+
+#[test]
+fn a_budget_of_calls_validates_all_of_them_first() {
+    let played = play()
+        .with(|config| (config.tool_budget, config.budget_unit) = (1, BudgetUnit::Call))
+        .run(&[says("").call("look", json!({})).call("get_weather", json!({}))]);
+    assert_eq!(played.failure().1, "invalid_arguments");
+    assert!(played.executed.is_empty());
+}
+
+#[test]
+fn a_final_turn_offers_exit_tools_only() {
+    let names = |request: &ChatRequest| -> Vec<String> {
+        request.tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let once = play().with(|config| (config.tool_budget, config.final_turn) = (1, true));
+    let played = once.run(&[says("").call("look", json!({})), says("so").call("finish", json!({}))]);
+    assert_eq!(names(&played.requests[0]), ["get_weather", "look", "finish"]);
+    assert_eq!(names(&played.requests[1]), ["finish"]);
+    assert_eq!(played.outcome.state, FinalState::Completed);
+
+    let again = play().with(|config| (config.tool_budget, config.final_turn) = (1, true));
+    let played = again.run(&[says("").call("look", json!({}))]);
+    assert_eq!(played.failure().1, "budget_exhausted");
+    let without = play().with(|config| config.tool_budget = 1).run(&[says("").call("look", json!({}))]);
+    assert_eq!(names(&without.requests[1]).len(), 3);
+}
+
+#[test]
+fn a_failed_tool_kills_and_names_its_kind() {
+    for kind in
+        [ToolErrorKind::Timeout, ToolErrorKind::Script, ToolErrorKind::Unserialisable, ToolErrorKind::Failure]
+    {
+        let played =
+            play()
+                .answering(move |nth, _| {
+                    if nth == 1 { Ok(Value::Null) } else { Err(ToolError::new(kind, "boom").at(".x")) }
+                })
+                .run(&[says("text").call("look", json!({})).call("look", json!({})).call("look", json!({}))]);
+        assert_eq!(played.failure(), (FailReason::ToolExecutionError, kind.as_str(), "look.x: boom"));
+        assert_eq!(played.executed.len(), 2);
+        assert_eq!(played.outcome.text, "text");
+        assert!(played.events.iter().any(|event| matches!(event, Event::ToolFinished { ok: false, .. })));
+    }
+}
+
+#[test]
+fn a_reported_tool_error_is_the_result_and_costs_an_iteration() {
+    let played = play()
+        .with(|config| config.on_tool_error = OnFailure::Report)
+        .answering(|_, _| {
+            Err(ToolError::new(ToolErrorKind::Script, "a.lua:3: boom").with_details("traceback"))
+        })
+        .run(&[says("").call("look", json!({})), says("sorry")]);
+    assert_eq!(played.outcome.state, FinalState::Completed);
+    assert_eq!(played.outcome.tool_iterations, 1);
+    let Some(Message::Tool { content, .. }) = played.history().last() else { panic!() };
+    assert_eq!(content, r#"{"error":{"kind":"script","message":"a.lua:3: boom"}}"#);
+}
+
+#[test]
+fn reported_arguments_go_back_beside_calls_that_run() {
+    let played = play().with(|config| config.on_invalid_arguments = OnFailure::Report).run(&[
+        says("")
+            .malformed("look", "{oops")
+            .call("look", json!({}))
+            .call("get_weather", json!({"unit": "kelvin", "location": "Paris"})),
+        says("sorry"),
+    ]);
+    assert_eq!(played.executed(), ["look"]);
+    let results: Vec<&str> = played
+        .history()
+        .iter()
+        .filter_map(
+            |message| if let Message::Tool { content, .. } = message { Some(content.as_str()) } else { None },
+        )
+        .collect();
+    assert_eq!(results.len(), 3);
+    assert!(
+        results[0].contains("not a JSON object") && results[2].contains("get_weather.unit"),
+        "{results:?}"
+    );
+    assert_eq!(results[1], r#"{"temperature":18}"#);
+    assert_eq!(played.outcome.tool_iterations, 1);
+}
+
+#[test]
+fn reports_cannot_go_on_for_ever() {
+    let played = play()
+        .with(|config| config.on_invalid_arguments = OnFailure::Report)
+        .run(&[says("").malformed("look", "{")]);
+    assert_eq!(played.failure().1, "budget_exhausted");
+    assert_eq!(played.outcome.tool_iterations, 8);
+}
+
+#[test]
+fn very_many_reported_calls_do_not_nest() {
+    let mut script = says("");
+    for _ in 0..20_000 {
+        script = script.malformed("look", "{");
+    }
+    let played = play()
+        .with(|config| (config.on_invalid_arguments, config.tool_budget) = (OnFailure::Report, 1))
+        .run(&[script, says("ok")]);
+    assert_eq!(played.outcome.state, FinalState::Completed);
+}
+
+#[test]
+fn how_replies_that_are_not_whole_end() {
+    let error = |kind, message: &str| ReplyStatus::ServerError {
+        error: ServerError { kind, message: message.to_owned(), code: Some(400), failed_generation: None },
+    };
+    let cases = [
+        (ReplyStatus::CallTruncated, FailReason::ToolParseError, "call_truncated"),
+        (ReplyStatus::Incomplete, FailReason::UnknownError, "stream_incomplete"),
+        (ReplyStatus::Empty, FailReason::UnknownError, "empty_stream"),
+        (error(ServerErrorKind::ContextOverflow, "too long"), FailReason::UnknownError, "context_overflow"),
+        (error(ServerErrorKind::Server, "oops"), FailReason::UnknownError, "server_error"),
+        (error(ServerErrorKind::Http, "oops"), FailReason::UnknownError, "http_error"),
+    ];
+    for (status, reason, kind) in cases {
+        let played = play().run(&[says("kept").status(status)]);
+        assert_eq!((played.failure().0, played.failure().1), (reason, kind));
+        assert!(!played.failure().2.is_empty());
+        assert_eq!(played.outcome.text, "kept");
+    }
+}
+
+#[test]
+fn finish_reasons() {
+    let mut long = says("and so");
+    long.reply.finish_reason = Some(String::from("length"));
+    assert_eq!(play().run(&[long]).outcome.finish_reason, FinishReason::MaxTokens);
+    let mut none = says("x");
+    none.reply.finish_reason = None;
+    assert_eq!(play().run(&[none]).outcome.finish_reason, FinishReason::Stop);
+}
+
+#[test]
+fn all_reasoning_completes_with_empty_text() {
+    let mut script = says("");
+    script.reasoning = String::from("hm <tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>");
+    let played = play().run(&[script.clone()]);
+    assert_eq!(played.outcome.state, FinalState::Completed);
+    assert_eq!(played.outcome.text, "");
+    assert_eq!(played.outcome.reasoning.as_deref(), Some(script.reasoning.as_str()));
+    assert!(played.executed.is_empty());
+}
+
+#[test]
+fn usage_is_summed_over_turns() {
+    let mut script = says("").call("look", json!({}));
+    script.reply.usage = Some(Usage { prompt_tokens: 10, completion_tokens: 2 });
+    let mut last = says("x");
+    last.reply.usage = Some(Usage { prompt_tokens: 20, completion_tokens: 3 });
+    assert_eq!(
+        play().run(&[script, last]).outcome.usage,
+        Some(Usage { prompt_tokens: 30, completion_tokens: 5 })
+    );
+}
+
+// Outside ends.
+
+#[test]
+fn cancel_at_any_step_keeps_what_there_is() {
+    let tools = tools();
+    let directive = "<tool_call>{\"name\": \"look\"";
+    for steps in 0..4 {
+        let mut run = play().start();
+        let mut expected = String::new();
+        if steps > 0 {
+            run.next_step(&tools, &BiosV1);
+        }
+        if steps > 1 {
+            run.on_event(ChatEvent::Text { text: format!("abc {directive}") }, &tools, 5);
+            assert_eq!(run.text(), "abc ");
+            expected = format!("abc {directive}");
+        }
+        if steps > 2 {
+            run.on_event(ChatEvent::Ended { reply: says("").call("look", json!({})).reply }, &tools, 6);
+            assert_eq!(run.status().state, RequestState::ToolRunning);
+            assert_eq!(run.status().running_tool.as_deref(), Some("look"));
+        }
+        run.cancel(7);
+        let outcome = run.outcome().unwrap().clone();
+        assert_eq!((outcome.state, outcome.finish_reason), (FinalState::Canceled, FinishReason::Canceled));
+        assert_eq!(outcome.fail_reason, Some(FailReason::Canceled));
+        assert_eq!(outcome.text, expected);
+        assert_eq!(run.status().state, RequestState::Canceled);
+        run.take_events();
+        assert_settled(&mut run, &tools);
+    }
+}
+
+#[test]
+fn the_first_failure_wins() {
+    let tools = tools();
+    let mut run = play().start();
+    run.next_step(&tools, &BiosV1);
+    run.fail(Failure::new(FailReason::StallTimeout, "token_stall", "no token for 120 s"), 120_000);
+    run.fail(Failure::new(FailReason::ServerDied, "", ""), 120_001);
+    run.cancel(120_002);
+    let outcome = run.outcome().unwrap();
+    assert_eq!(outcome.fail_reason, Some(FailReason::StallTimeout));
+    assert_eq!(outcome.kind.as_deref(), Some("token_stall"));
+}
+
+#[test]
+fn a_turn_is_pinned_to_its_tools() {
+    let tools = tools();
+    let newer = ToolSet::default();
+    let mut run = play().start();
+    let Step::Stream(request) = run.next_step(&tools, &BiosV1) else { panic!() };
+    let Step::Stream(again) = run.next_step(&newer, &BiosV1) else { panic!() };
+    assert_eq!(request, again);
+    assert_eq!(run.turn(), (1, tools.digest()));
+    run.on_event(ChatEvent::Ended { reply: says("").call("look", json!({})).reply }, &tools, 1);
+    let Step::CallTool { call, .. } = run.next_step(&newer, &BiosV1) else { panic!() };
+    run.on_tool_result(&call.id, Ok(json!(1)), 2);
+    let Step::Stream(request) = run.next_step(&newer, &BiosV1) else { panic!() };
+    assert!(request.tools.is_empty(), "the next turn gets the newer set");
+    run.on_event(ChatEvent::Text { text: String::from("x") }, &tools, 3);
+    assert_eq!(run.outcome().unwrap().kind.as_deref(), Some("tool_set_changed"));
+}
+
+// Messages.
+
+#[test]
+fn system_messages_stand_first_and_the_budget_counts_down() {
+    let played = play()
+        .with(|config| config.system = Some(String::from("Be brief.")))
+        .run(&[says("").call("look", json!({})), says("x")]);
+    let [Message::System { content: bios }, Message::System { content: caller }, Message::User { .. }] =
+        played.requests[0].messages.as_slice()
+    else {
+        panic!()
+    };
+    assert_eq!(caller, "Be brief.");
+    for part in ["bios-v1", "default", "Europe/Paris", "2023-11-14", "left: 8", "finish"] {
+        assert!(bios.contains(part), "{part}: {bios}");
+    }
+    assert!(!bios.contains("\"tool\""), "the convention is told under `on` only");
+    let Message::System { content: later } = &played.requests[1].messages[0] else { panic!() };
+    assert_eq!(&bios.replace("left: 8", "left: 7"), later);
+}
+
+#[test]
+fn the_convention_is_told_under_on() {
+    let played = play().with(|config| config.fallback = Fallback::On).run(&[says("x")]);
+    let Message::System { content } = &played.requests[0].messages[0] else { panic!() };
+    assert!(
+        content.contains(r#"{"tool": "NAME", "arguments": {…}}"#) && content.contains("get_weather"),
+        "{content}"
+    );
+}
+
+#[test]
+fn a_budget_at_the_tail_leaves_the_head_as_it_was() {
+    let played = play()
+        .with(|config| {
+            (config.bios_budget, config.final_turn, config.tool_budget) = (BiosBudget::Tail, true, 1);
+        })
+        .run(&[says("").call("look", json!({})), says("x")]);
+    assert_eq!(played.requests[0].messages[0], played.requests[1].messages[0]);
+    assert_eq!(
+        played.requests[1].messages.last(),
+        Some(&Message::System {
+            content: String::from("Normal tool iterations left: 0; answer without them.")
+        })
+    );
+}
+
+#[test]
+fn combined_system_messages_are_one() {
+    let mut play = play().with(|config| {
+        config.system = Some(String::from("Be brief."));
+        config.system_messages = SystemMessages::Combined;
+        config.bios_budget = BiosBudget::Tail;
+    });
+    play.conversation.insert(0, Message::System { content: String::from("Third.") });
+    let played = play.run(&[says("x")]);
+    let [Message::System { content }, Message::User { .. }] = played.requests[0].messages.as_slice() else {
+        panic!()
+    };
+    assert!(content.starts_with("bios-v1") && content.ends_with("\n\nBe brief.\n\nThird."), "{content}");
+    assert!(content.contains("left: 8"));
+}
+
+#[test]
+fn a_bios_may_be_empty() {
+    struct None;
+    impl BiosProvider for None {
+        fn bios(&self, _: &BiosContext<'_>) -> String {
+            String::new()
+        }
+    }
+    let Step::Stream(request) = play().start().next_step(&tools(), &None) else { panic!() };
+    assert_eq!(request.messages, [user("What is the weather?")]);
+}
+
+#[test]
+fn templates_without_parallel_calls_get_pairs() {
+    let played = play()
+        .with(|config| config.parallel_tool_calls_supported = false)
+        .run(&[says("I look.").call("look", json!({})).call("get_weather", weather()), says("x")]);
+    let [
+        ..,
+        Message::Assistant { content, tool_calls: first },
+        Message::Tool { .. },
+        Message::Assistant { content: empty, tool_calls: second },
+        Message::Tool { .. },
+    ] = played.history()
+    else {
+        panic!("{:?}", played.history())
+    };
+    assert_eq!((content.as_str(), empty.as_str(), first.len(), second.len()), ("I look.", "", 1, 1));
+}
+
+#[test]
+fn neighbours_of_one_role_are_sent_as_one() {
+    let mut play = play();
+    play.conversation.insert(0, user("First."));
+    let played = play.run(&[says("x")]);
+    let [Message::System { .. }, Message::User { content }] = played.history() else { panic!() };
+    assert_eq!(content, "First.\n\nWhat is the weather?");
+}
+
+#[test]
+fn a_bios_from_a_template() {
+    let bios = BiosTemplate {
+        text: String::from("I am {worker}, {zone}.\n{budget} left, {exit_tools}.\nBye {x}.\n"),
+    };
+    let first = |change: fn(&mut deftool::request::RunConfig)| {
+        let Step::Stream(request) = play().with(change).start().next_step(&tools(), &bios) else { panic!() };
+        request.messages
+    };
+    let system = |content: &str| Message::System { content: content.to_owned() };
+    assert_eq!(first(|_| {})[0], system("I am default, Europe/Paris.\n8 left, finish.\nBye {x}."));
+    let tail = first(|config| config.bios_budget = BiosBudget::Tail);
+    assert_eq!(tail[0], system("I am default, Europe/Paris.\nBye {x}."));
+    assert_eq!(tail[2], system("8 left, finish."));
+    let Message::System { content } = &first(|config| config.fallback = Fallback::On)[0] else { panic!() };
+    assert!(content.contains("Bye {x}.\nTo call a tool, "), "{content}");
+}
+
+#[test]
+fn times_are_counted_from_the_start_of_each_call() {
+    let tools = tools();
+    let mut run = play().start();
+    run.next_step(&tools, &BiosV1);
+    let reply = says("").call("look", json!({})).call("look", json!({})).call("finish", json!({})).reply;
+    run.on_event(ChatEvent::Ended { reply }, &tools, 100);
+    for at in [130, 200, 150] {
+        if let Step::CallTool { call, .. } = run.next_step(&tools, &BiosV1) {
+            run.on_tool_result(&call.id, Ok(Value::Null), at);
+        }
+    }
+    let elapsed: Vec<u64> = run
+        .take_events()
+        .iter()
+        .filter_map(
+            |event| if let Event::ToolFinished { elapsed_ms, .. } = event { Some(*elapsed_ms) } else { None },
+        )
+        .collect();
+    assert_eq!(elapsed, [30, 70]);
+    assert_eq!(run.signals()[0].emitted_at_ms, 100);
+    assert_eq!(run.status().last_progress_ms, 200);
+    assert_eq!((run.status().budget_left, run.status().tool_iterations), (7, 1));
+}
+
+#[test]
+fn ids_are_rewritten_where_they_are_odd_or_taken() {
+    let mut first = says("").call("look", json!({})).call("look", json!({})).call("look", json!({}));
+    for (call, id) in first.reply.calls.iter_mut().zip([Some("abcDEF123"), Some("abcDEF123"), None]) {
+        call.id = id.map(str::to_owned);
+    }
+    let played = play().run(&[first.clone(), first, says("x")]);
+    let ids: Vec<&str> = played.executed.iter().map(|(_, id)| id.as_str()).collect();
+    assert_eq!(ids[0], "abcDEF123");
+    assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 6);
+}
+
+#[test]
+fn a_completed_conversation_can_be_continued() {
+    let tools = tools();
+    let mut run = play().start();
+    run.next_step(&tools, &BiosV1);
+    run.on_event(ChatEvent::Text { text: String::from("Hello.\n") }, &tools, 1);
+    run.on_event(ChatEvent::Ended { reply: says("").reply }, &tools, 2);
+    let last = Message::Assistant { content: String::from("Hello."), tool_calls: Vec::new() };
+    assert_eq!(run.conversation(), [user("What is the weather?"), last]);
+}
