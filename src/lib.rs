@@ -27,4 +27,6 @@ pub mod schema;
 
 pub mod tool;
 
+pub mod script;
+
 pub mod chat;

@@ -1,1 +1,3 @@
+//! The integration tests, as one binary.
 
+mod script;
