@@ -10,6 +10,9 @@ use super::bytecode::{self, MainReturn};
 use super::{MAX_SOURCE, Script, error};
 use crate::tool::{ToolError, ToolErrorKind};
 
+/// Most times that the word `function` may occur in a source.
+const MAX_FUNCTIONS: usize = 5_000;
+
 /// A script that cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {message}", line.map(|line| format!(":{line}")).unwrap_or_default())]
@@ -92,6 +95,11 @@ pub(super) fn compile(script: &Script) -> Result<Vec<u8>, LoadProblem> {
             return Err(problem(Some(line), String::from("the file is not UTF-8 text")));
         }
     };
+    // Luau compiles functions in quadratic time: 60,000 take seconds.
+    let functions = memchr::memmem::find_iter(text.as_bytes(), "function").take(MAX_FUNCTIONS + 1).count();
+    if functions > MAX_FUNCTIONS {
+        return Err(problem(None, format!("the script has more than {MAX_FUNCTIONS} functions")));
+    }
     Compiler::new().set_optimization_level(1).set_debug_level(2).compile(text).map_err(|error| {
         let message = match &error {
             mlua::Error::SyntaxError { message, .. } => message.clone(),

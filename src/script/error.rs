@@ -87,7 +87,10 @@ pub(super) fn read_error(error: &LuaError) -> Raised {
 
 /// `file:line: ` of the script's innermost frame, or nothing.
 pub(super) fn place(lua: &Lua, file: &str) -> String {
-    frames(lua, file, 1).pop().map(|frame| format!("{}: ", frame.split(' ').next().unwrap_or_default())).unwrap_or_default()
+    frames(lua, file, 1)
+        .pop()
+        .map(|frame| format!("{}: ", frame.split(' ').next().unwrap_or_default()))
+        .unwrap_or_default()
 }
 
 /// The script's frames, innermost first, as lines `file:line in name`.
@@ -129,7 +132,9 @@ pub(super) fn unserialisable(refusal: &Refusal) -> ToolError {
     let path = refusal.path();
     match &refusal.reason {
         Reason::Lua(error) => match read_error(error) {
-            Raised::Memory => ToolError::new(ToolErrorKind::Memory, "the script was stopped at its memory limit"),
+            Raised::Memory => {
+                ToolError::new(ToolErrorKind::Memory, "the script was stopped at its memory limit")
+            }
             Raised::Failure(message) | Raised::Placed(message) | Raised::Host(_, message) => {
                 ToolError::new(ToolErrorKind::Internal, clean(&message, MAX_MESSAGE))
             }
@@ -148,10 +153,9 @@ pub(super) fn unserialisable(refusal: &Refusal) -> ToolError {
 /// An argument that Lua cannot hold.
 pub(super) fn bad_argument(refusal: &Refusal) -> ToolError {
     match &refusal.reason {
-        Reason::Lua(_) => ToolError::new(
-            ToolErrorKind::Memory,
-            "the arguments do not fit into the script's memory limit",
-        ),
+        Reason::Lua(_) => {
+            ToolError::new(ToolErrorKind::Memory, "the arguments do not fit into the script's memory limit")
+        }
         reason @ (Reason::Type(_) | Reason::Other(_)) => {
             let path = refusal.path();
             ToolError::new(ToolErrorKind::InvalidArguments, format!("{path}: {reason}")).at(path)
@@ -219,13 +223,25 @@ fn message_of(table: &Table) -> Option<String> {
 /// The first cause of `error`.
 fn root(error: &LuaError) -> &LuaError {
     match error {
-        LuaError::CallbackError { cause, .. } | LuaError::WithContext { cause, .. } => root(Arc::as_ref(cause)),
+        LuaError::CallbackError { cause, .. } | LuaError::WithContext { cause, .. } => {
+            root(Arc::as_ref(cause))
+        }
         other => other,
     }
 }
 
+/// The name of the prelude's chunk, which a script's author need not know.
+pub(super) const PRELUDE_NAME: &str = "deftool";
+
+/// `message` without the prelude's place, when a library function raised it that the prelude called.
+pub(super) fn outside_prelude(message: &str) -> Option<&str> {
+    let (line, rest) = message.strip_prefix(PRELUDE_NAME)?.strip_prefix(':')?.split_once(": ")?;
+    line.bytes().all(|byte| byte.is_ascii_digit()).then_some(rest)
+}
+
 /// Luau's own messages, where they do not say what a script's author needs.
 fn friendly(message: &str) -> String {
+    let message = outside_prelude(message).unwrap_or(message);
     const ACROSS: &str = "attempt to yield across metamethod/C-call boundary";
     if message.contains(ACROSS) {
         return message.replace(

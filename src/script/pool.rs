@@ -50,10 +50,8 @@ impl Pool {
         if self.count >= MAX_IDLE {
             self.drop_unused();
         }
-        let (_, states) = self
-            .idle
-            .entry(Arc::as_ptr(script))
-            .or_insert_with(|| (Arc::downgrade(script), Vec::new()));
+        let (_, states) =
+            self.idle.entry(Arc::as_ptr(script)).or_insert_with(|| (Arc::downgrade(script), Vec::new()));
         if states.len() < MAX_PER_SCRIPT && self.count < MAX_IDLE {
             states.push(vm);
             self.count += 1;

@@ -7,7 +7,7 @@
 //!
 //! Each thread owns its states (`pool`). Dropping a call's future stops its script; dropping the runner stops all.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
@@ -118,7 +118,12 @@ impl ScriptRunner {
             let control = Control::new(limit(&script, &context), Some(sender));
             let _canceller = CancelOnDrop(Arc::clone(&control));
             submit(&shared, Job { script, call, context, control })?;
-            receiver.await.unwrap_or_else(|_| Err(lost()))
+            receiver.await.unwrap_or_else(|_| {
+                Err(ToolError::new(
+                    ToolErrorKind::Internal,
+                    "the thread that ran the script was lost; this is a bug",
+                ))
+            })
         })
     }
 }
@@ -127,15 +132,15 @@ impl Drop for ScriptRunner {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
         state.closed = true;
-        state.queue.clear();
+        let waiting = std::mem::take(&mut state.queue);
         let running = std::mem::take(&mut state.running);
         for thread in state.threads.values() {
             thread.wake.notify_one();
         }
         drop(state);
-        for control in running.into_values() {
+        for control in waiting.into_iter().map(|job| job.control).chain(running.into_values()) {
             control.stop(Stop::Canceled);
-            control.answer(Err(control.error(Stop::Canceled)));
+            control.answer(Err(closed()));
         }
     }
 }
@@ -158,7 +163,7 @@ impl Drop for CancelOnDrop {
 fn submit(shared: &Arc<Shared>, job: Job) -> Result<(), ToolError> {
     let mut state = lock(&shared.state);
     if state.closed {
-        return Err(lost());
+        return Err(closed());
     }
     if state.queue.len() >= MAX_QUEUE {
         return Err(ToolError::new(
@@ -202,6 +207,10 @@ fn look_later(shared: &Arc<Shared>) {
         let mut state = lock(&shared.state);
         if state.queue.is_empty() || state.closed {
             return;
+        }
+        // A thread that was woken may have begun to run a script of its own again.
+        for thread in state.threads.values() {
+            thread.wake.notify_one();
         }
         if state.threads.len() < shared.options.max_threads
             && let Err(error) = start_thread(&shared, &mut state)
@@ -250,17 +259,14 @@ impl Drop for Leave {
 }
 
 fn run_thread(shared: &Arc<Shared>, id: u64, wake: &Notify) {
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .max_blocking_threads(4)
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            tracing::error!(%error, "a thread for scripts could not start its timers");
-            return;
-        }
-    };
+    let runtime =
+        match tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(4).build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                tracing::error!(%error, "a thread for scripts could not start its timers");
+                return;
+            }
+        };
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, take_calls(shared, id, wake));
     drop(tasks);
@@ -276,14 +282,16 @@ enum Taken {
 
 async fn take_calls(shared: &Arc<Shared>, id: u64, wake: &Notify) {
     let pool = Rc::new(RefCell::new(Pool::new(shared.options.sink.clone())));
-    let running = Rc::new(std::cell::Cell::new(0_usize));
+    let running = Rc::new(Cell::new(0_usize));
     loop {
         match take(shared, id, running.get()) {
             Taken::Job(job, call) => {
                 running.set(running.get() + 1);
-                let (shared, pool, running) = (Arc::clone(shared), Rc::clone(&pool), Rc::clone(&running));
+                let ended =
+                    Ended { shared: Arc::clone(shared), call, running: Rc::clone(&running), thread: id };
+                let pool = Rc::clone(&pool);
                 tokio::task::spawn_local(async move {
-                    let _ended = Ended { shared, call, running };
+                    let _ended = ended;
                     run_job(*job, &pool).await;
                 });
                 // Runs the new call up to its first wait before the next is taken.
@@ -306,13 +314,21 @@ async fn take_calls(shared: &Arc<Shared>, id: u64, wake: &Notify) {
 struct Ended {
     shared: Arc<Shared>,
     call: u64,
-    running: Rc<std::cell::Cell<usize>>,
+    running: Rc<Cell<usize>>,
+    thread: u64,
 }
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        self.running.set(self.running.get().saturating_sub(1));
-        lock(&self.shared.state).running.remove(&self.call);
+        let running = self.running.replace(self.running.get().saturating_sub(1));
+        let mut state = lock(&self.shared.state);
+        state.running.remove(&self.call);
+        if running >= MAX_PER_THREAD
+            && let Some(thread) = state.threads.get(&self.thread)
+        {
+            // It was full and has stopped looking at the queue.
+            thread.wake.notify_one();
+        }
     }
 }
 
@@ -366,6 +382,6 @@ async fn run_job(job: Job, pool: &RefCell<Pool>) {
     control.answer(answer);
 }
 
-fn lost() -> ToolError {
-    ToolError::new(ToolErrorKind::Internal, "the script runner is gone")
+fn closed() -> ToolError {
+    ToolError::new(ToolErrorKind::Canceled, "the script runner has ended")
 }

@@ -33,9 +33,8 @@ pub(super) struct Sandbox {
 /// Threads that mlua keeps for reuse in a state.
 const SPARE_THREADS: usize = 4;
 
-static PRELUDE: LazyLock<Result<Vec<u8>, String>> = LazyLock::new(|| {
-    Compiler::new().compile(include_str!("sandbox.lua")).map_err(|error| error.to_string())
-});
+static PRELUDE: LazyLock<Result<Vec<u8>, String>> =
+    LazyLock::new(|| Compiler::new().compile(include_str!("sandbox.lua")).map_err(|error| error.to_string()));
 
 /// Makes a state for `script`, whose host functions share `host`.
 ///
@@ -102,7 +101,8 @@ fn run_prelude(lua: &Lua, host: &Rc<Host>, failure: &Table) -> mlua::Result<Func
     let functions = lua.create_table()?;
     functions.raw_set("pending", LuaValue::LightUserData(Lua::poll_pending()))?;
     let (shared, mark) = (Rc::clone(host), failure.clone());
-    functions.raw_set("caught", lua.create_function(move |lua, raised| caught(lua, &shared, &mark, raised))?)?;
+    functions
+        .raw_set("caught", lua.create_function(move |lua, raised| caught(lua, &shared, &mark, raised))?)?;
     let (shared, mark) = (Rc::clone(host), failure.clone());
     functions.raw_set(
         "capture",
@@ -120,7 +120,10 @@ fn run_prelude(lua: &Lua, host: &Rc<Host>, failure: &Table) -> mlua::Result<Func
             Err(HostError::script("require is not available yet: modules in scripts/lib cannot be loaded"))
         })?,
     )?;
-    lua.load(bytecode).set_name("=deftool").set_mode(ChunkMode::Binary).call(functions)
+    lua.load(bytecode)
+        .set_name(format!("={}", error::PRELUDE_NAME))
+        .set_mode(ChunkMode::Binary)
+        .call(functions)
 }
 
 /// What `pcall` gives its caller for `raised`: host errors as the text that a Lua error would have.
@@ -129,7 +132,14 @@ fn caught(lua: &Lua, host: &Host, failure: &Table, raised: LuaValue) -> mlua::Re
         return Err(error);
     }
     match &raised {
-        LuaValue::String(text) if text.as_bytes() == error::OUT_OF_MEMORY.as_bytes() => Err(out_of_memory(host)),
+        LuaValue::String(text) if text.as_bytes() == error::OUT_OF_MEMORY.as_bytes() => {
+            Err(out_of_memory(host))
+        }
+        LuaValue::String(text) if text.as_bytes().starts_with(error::PRELUDE_NAME.as_bytes()) => {
+            let text = text.to_string_lossy();
+            let Some(message) = error::outside_prelude(&text) else { return Ok(raised) };
+            Ok(LuaValue::String(lua.create_string(format!("{}{message}", error::place(lua, &host.file)))?))
+        }
         LuaValue::Error(_) => match error::read_raised(&raised, failure) {
             Raised::Memory => Err(out_of_memory(host)),
             Raised::Failure(message) | Raised::Placed(message) | Raised::Host(_, message) => {

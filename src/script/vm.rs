@@ -260,10 +260,12 @@ impl Vm {
         convert::to_json(result, &self.sandbox.marks.array).map_err(|refusal| error::unserialisable(&refusal))
     }
 
-    /// An error of mlua's that no guard saw.
+    /// An error that left its guard: one of mlua's own, or a stop, which interrupts the guard as well.
     fn lua_error(&self, raised: &mlua::Error) -> ToolError {
-        let raised = LuaValue::Error(Box::new(raised.clone()));
-        sandbox::raised_error(self.lua(), &self.host, &self.sandbox.marks.failure, &raised)
+        self.host.raised.borrow_mut().take().unwrap_or_else(|| {
+            let raised = LuaValue::Error(Box::new(raised.clone()));
+            sandbox::raised_error(self.lua(), &self.host, &self.sandbox.marks.failure, &raised)
+        })
     }
 
     /// What the call ends with: the callback's result stands before all, then a stop, then what the script did.
@@ -276,7 +278,9 @@ impl Vm {
                 }
                 answer
             }
-            (None, Some(error), Err(ToolError { details: Some(details), .. })) => Err(error.with_details(details)),
+            (None, Some(error), Err(ToolError { details: Some(details), .. })) => {
+                Err(error.with_details(details))
+            }
             (None, Some(error), _) => Err(error),
             (None, None, ended) => ended,
         }

@@ -1,4 +1,4 @@
--- expect: memory or script
+-- expect: memory or script or timeout
 return function()
   return json.decode("[" .. string.rep("[],", 400000) .. "1]")
 end

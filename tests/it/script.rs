@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use deftool::script::{
-    Parameter, PathGrant, Returned, RunnerOptions, Script, ScriptEvent, ScriptRunner, ScriptSink, check_script,
+    Parameter, PathGrant, Returned, RunnerOptions, Script, ScriptEvent, ScriptRunner, ScriptSink,
+    check_script,
 };
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use serde_json::{Value, json};
@@ -103,7 +104,8 @@ fn expectation(source: &str) -> Expectation {
 #[test]
 fn every_attack_ends_as_expected_and_the_runner_lives() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(files.len() >= 40, "{} attacks", files.len());
     let runner = runner();
@@ -148,7 +150,8 @@ fn every_attack_ends_as_expected_and_the_runner_lives() {
             {
                 wrong.push(format!("{name}: path {:?}", error.path));
             }
-            if text.chars().any(|character| character.is_control() && character != '\n' && character != '\t') {
+            if text.chars().any(|character| character.is_control() && character != '\n' && character != '\t')
+            {
                 wrong.push(format!("{name}: control characters in {text:?}"));
             }
         }
@@ -165,7 +168,8 @@ fn every_attack_ends_as_expected_and_the_runner_lives() {
 #[test]
 fn arguments_come_in_order_and_a_missing_one_is_nil() {
     let source = "return function(a, b, c) return { a = a, b = b == nil, c = c } end";
-    let ended = run(with_parameters(source, &["a", "b", "c"]), json!({"c": [1, 2.5, {"x": null}], "a": "first"}));
+    let ended =
+        run(with_parameters(source, &["a", "b", "c"]), json!({"c": [1, 2.5, {"x": null}], "a": "first"}));
     assert_eq!(ended.unwrap(), json!({"a": "first", "b": true, "c": [1, 2.5, {"x": null}]}));
 }
 
@@ -234,7 +238,8 @@ fn loading_fails_by_name() {
         ("local x = 1", "it returned nothing"),
         ("error('at top')", "scripts/probe.lua:1: at top"),
         ("fs.read('x') return print", "fs.read is not available while the script loads"),
-        ("task.wait(1) return print", "cannot wait here"),
+        ("task.wait(1) return print", "task.wait is not available while the script loads"),
+        ("coroutine.yield() return print", "scripts/probe.lua:1: "),
         ("local m = require('m') return print", "require is not available yet"),
         ("\u{1}\u{2}", "bytecode"),
     ] {
@@ -289,7 +294,8 @@ fn waiting_works_in_coroutines_and_not_in_comparators() {
         run_source(source).unwrap(),
         json!([2, "end", "dead", 1, 2, "scripts/probe.lua:10: after waiting"])
     );
-    let sorting = "return function() table.sort({3, 1, 2}, function(a, b) task.wait(0.01) return a < b end) end";
+    let sorting =
+        "return function() table.sort({3, 1, 2}, function(a, b) task.wait(0.01) return a < b end) end";
     let error = run_source(sorting).unwrap_err();
     assert!(error.message.contains("cannot wait inside a sort comparator"), "{error}");
 }
@@ -314,7 +320,10 @@ fn the_callback_takes_the_result() {
     };
     assert_eq!(ended("return function(done) done({ at = 'once' }) end").unwrap(), json!({"at": "once"}));
     assert_eq!(ended("return function(done) task.delay(0.02, done, 7) end").unwrap(), json!(7));
-    assert_eq!(ended("return function(done) task.spawn(function() task.wait() done(nil) end) end").unwrap(), Value::Null);
+    assert_eq!(
+        ended("return function(done) task.spawn(function() task.wait() done(nil) end) end").unwrap(),
+        Value::Null
+    );
     assert!(logged(&events).is_empty());
 
     assert_eq!(ended("return function(done) done(1) done(2) end").unwrap(), json!(1));
@@ -330,7 +339,8 @@ fn the_callback_takes_the_result() {
     let error = ended("return function(done) return 5 end").unwrap_err();
     assert!(error.message.contains("without calling its callback"), "{error}");
     assert!(started.elapsed() < Duration::from_secs(1));
-    let error = ended("return function(done) task.spawn(error, 'in a task') task.wait(1) done(1) end").unwrap_err();
+    let error =
+        ended("return function(done) task.spawn(error, 'in a task') task.wait(1) done(1) end").unwrap_err();
     assert!(error.message.contains("in a task"), "{error}");
     let error = ended("return function(done) done(print) end").unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Unserialisable);
@@ -440,10 +450,8 @@ fn files_are_read_under_a_grant_only() {
     let read = |function: &str, path: &str| {
         let source = format!("return function(path) return fs.{function}(path) end");
         let mut script = with_parameters(&source, &["path"]);
-        script.permissions.read = vec![
-            PathGrant::new("notes/", &notes),
-            PathGrant::new("one.txt", folder.path().join("one.txt")),
-        ];
+        script.permissions.read =
+            vec![PathGrant::new("notes/", &notes), PathGrant::new("one.txt", folder.path().join("one.txt"))];
         run(script, json!({"path": path}))
     };
     assert_eq!(read("read", "notes/today.md").unwrap(), json!("# Today\n"));
@@ -458,7 +466,9 @@ fn files_are_read_under_a_grant_only() {
         .map(|entry| format!("{} {}", entry["name"].as_str().unwrap(), entry["kind"].as_str().unwrap()))
         .collect();
     assert_eq!(names, ["deep directory", "link.txt symlink", "today.md file"]);
-    for escape in ["secret.txt", "notes/../secret.txt", "/etc/passwd", "notes/link.txt", "../x", "one.txt/x", ""] {
+    for escape in
+        ["secret.txt", "notes/../secret.txt", "/etc/passwd", "notes/link.txt", "../x", "one.txt/x", ""]
+    {
         let error = read("read", escape).unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Permission, "{escape}: {error}");
         assert!(error.message.contains(":allow (:read ["), "{error}");
@@ -502,18 +512,176 @@ fn a_contract_is_read_without_running() {
         let parameters = parameters.iter().map(ToString::to_string).collect();
         Ok(Returned::Function { parameters, is_vararg, line })
     };
-    assert_eq!(returned("error('never run')\nreturn function(a, b) return a end"), function(&["a", "b"], false, 2));
     assert_eq!(
-        returned("local x = 1\nlocal function run(callback, place, ...)\n x += 1 return place, ... end\nreturn run"),
+        returned("error('never run')\nreturn function(a, b) return a end"),
+        function(&["a", "b"], false, 2)
+    );
+    assert_eq!(
+        returned(
+            "local x = 1\nlocal function run(callback, place, ...)\n x += 1 return place, ... end\nreturn run"
+        ),
         function(&["callback", "place"], true, 2)
     );
     assert_eq!(returned("return 5"), Ok(Returned::NoFunction(String::from("a number"))));
     assert_eq!(returned("return {}"), Ok(Returned::NoFunction(String::from("a table"))));
     assert_eq!(returned("local x = 1"), Ok(Returned::NoFunction(String::from("nothing"))));
     assert_eq!(returned("return make()"), Ok(Returned::Unknown));
-    assert_eq!(returned("if a then return function(x) end end return function(x, y) end"), Ok(Returned::Unknown));
+    assert_eq!(
+        returned("if a then return function(x) end end return function(x, y) end"),
+        Ok(Returned::Unknown)
+    );
     let problem = returned("local x\nlocal y = = 2").unwrap_err();
     assert_eq!(problem.line, Some(2), "{problem}");
     assert!(problem.to_string().starts_with("scripts/probe.lua:2: "), "{problem}");
     assert!(returned(&"x".repeat(2 << 20)).unwrap_err().message.contains("1024 KiB"));
+}
+
+#[test]
+fn a_hostile_source_does_not_crash_the_compiler() {
+    let many = |piece: &str, most: usize| piece.repeat(most.min((1 << 20) / piece.len() - 10));
+    let sources = [
+        ("parentheses", format!("return {}", many("(", 200_000))),
+        ("closed parentheses", format!("return {}1{}", many("(", 200_000), many(")", 200_000))),
+        ("tables", format!("return {}{}", many("{", 200_000), many("}", 200_000))),
+        ("functions", format!("return {}", many("function() return ", 40_000))),
+        (
+            "closed functions",
+            format!("return {} 1 {}", many("function() return ", 30_000), many(" end", 30_000)),
+        ),
+        ("ifs", format!("{}{}", many("if x then ", 50_000), many("end ", 50_000))),
+        ("elseifs", format!("if x then {}end", many("elseif x then ", 60_000))),
+        ("unary", format!("return {}1", many("not ", 200_000))),
+        ("minus", format!("return {}1", many("- ", 400_000))),
+        ("concat", format!("return {}'a'", many("'a'..", 150_000))),
+        ("sum", format!("return {}1", many("1+", 400_000))),
+        ("sum of names", format!("return {}a", many("a+", 400_000))),
+        ("and", format!("return {}a", many("a and ", 150_000))),
+        ("power", format!("return {}a", many("a^", 400_000))),
+        ("calls", format!("return f{}", many("()", 400_000))),
+        ("string calls", format!("return f{}", many("''", 400_000))),
+        ("indices", format!("return f{}", many(".a", 400_000))),
+        ("methods", format!("return f{}", many(":a()", 200_000))),
+        ("locals", many("local a\n", 120_000)),
+        ("locals in one", format!("local a{}", many(",a", 400_000))),
+        ("assignments", format!("a{} = 1", many(",a", 400_000))),
+        ("returns", format!("return a{}", many(",a", 400_000))),
+        ("parameters", format!("return function(a{}) end", many(",a", 400_000))),
+        ("arguments", format!("return f(1{})", many(",1", 400_000))),
+        ("items", format!("return {{1{}}}", many(",1", 400_000))),
+        ("empty tables", format!("return {{{}}}", many("{},", 300_000))),
+        ("keys", format!("return {{{}}}", many("a=1,", 250_000))),
+        ("globals", many("a=b ", 250_000)),
+        ("blocks", format!("{}{}", many("do ", 120_000), many("end ", 120_000))),
+        ("loops", format!("{}{}", many("while x do ", 60_000), many("end ", 60_000))),
+        ("repeats", many("repeat ", 140_000)),
+        ("types", format!("local x: {}", many("{", 200_000))),
+        ("type functions", format!("local x: {}", many("(", 200_000))),
+        ("type unions", format!("local x: a{}", many("|a", 200_000))),
+        ("optional types", format!("local x: a{}", many("?", 400_000))),
+        ("generic types", format!("local x: {}", many("a<", 200_000))),
+        ("if expressions", format!("return {}", many("if x then ", 100_000))),
+        ("else expressions", format!("return {} 1", many("if x then 1 else ", 60_000))),
+        ("interpolation", format!("return {}", many("`{", 200_000))),
+        ("long bracket", format!("return [{}[", many("=", 500_000))),
+        ("casts", format!("return a{}", many("::a", 200_000))),
+        ("labels", many("::a:: ", 100_000)),
+        ("function statements", many("function f() end ", 60_000)),
+        ("captures", format!("local a {}", many("function f() return a end ", 30_000))),
+        ("attributes", format!("{}function f() end", many("@native ", 100_000))),
+        ("nulls", "\0".repeat(1000)),
+        ("long name", format!("return {}", many("a", 1_000_000))),
+        ("long number", format!("return {}", many("9", 1_000_000))),
+        ("long string", format!("return '{}'", many("a", 1_000_000))),
+        ("escapes", format!("return '{}'", many("\\u{10FFFF}", 100_000))),
+        ("broken bytes", String::from("return '\u{FFFD}'")),
+    ];
+    for (name, source) in sources {
+        let started = Instant::now();
+        let contract = check_script(&script(&source));
+        let took = started.elapsed();
+        println!(
+            "{name}: {took:?} {}",
+            match &contract {
+                Ok(contract) => format!("{contract:?}").chars().take(100).collect::<String>(),
+                Err(problem) => problem.to_string(),
+            }
+        );
+        assert!(took < Duration::from_secs(5), "{name}: {took:?}");
+    }
+}
+
+#[test]
+fn the_top_level_has_a_limit_of_its_own() {
+    let started = Instant::now();
+    let error = run_source("pcall(function() while true do end end) while true do end").unwrap_err();
+    assert_eq!(error.kind, ToolErrorKind::Load);
+    assert!(error.message.contains("250 ms"), "{error}");
+    assert!(started.elapsed() < Duration::from_millis(500), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_timeout_tells_where_the_script_was() {
+    let mut script = script("return function()\n  while true do\n  end\nend");
+    script.timeout = Some(Duration::from_millis(50));
+    let error = run(script, json!({})).unwrap_err();
+    assert_eq!(error.kind, ToolErrorKind::Timeout);
+    assert_eq!(error.details.as_deref(), Some("scripts/probe.lua:2 in the tool's function"));
+}
+
+#[test]
+fn a_waiting_call_beside_a_spinning_one_is_answered_in_time() {
+    let runner = ScriptRunner::new(RunnerOptions { threads: 1, max_threads: 1, ..RunnerOptions::default() });
+    let waiter = Arc::new(script("return function() task.wait(0.05) while true do task.wait(0.01) end end"));
+    let spinner = Arc::new(script("return function() while true do end end"));
+    block_on(async {
+        let limit = |limit| CallContext { timeout: Some(limit), ..CallContext::default() };
+        let waiting = async {
+            let started = Instant::now();
+            let ended = runner.call(waiter, call(json!({})), limit(Duration::from_millis(200))).await;
+            (ended, started.elapsed())
+        };
+        let spinning = runner.call(spinner, call(json!({})), limit(Duration::from_millis(800)));
+        let ((ended, took), _) = tokio::join!(waiting, spinning);
+        assert_eq!(ended.unwrap_err().kind, ToolErrorKind::Timeout);
+        assert!(took < Duration::from_millis(400), "{took:?}");
+    });
+}
+
+#[test]
+fn dropping_the_runner_ends_its_calls() {
+    let runner = runner();
+    let spinning = runner.call(
+        Arc::new(script("return function() while true do end end")),
+        call(json!({})),
+        CallContext::default(),
+    );
+    block_on(async {
+        let (ended, ()) = tokio::join!(spinning, async {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            drop(runner);
+        });
+        assert_eq!(ended.unwrap_err().kind, ToolErrorKind::Canceled);
+    });
+}
+
+#[test]
+fn a_changed_script_is_another_script() {
+    let runner = runner();
+    let ended = |version: &str| {
+        let script = script(&format!("return function() return '{version}' end"));
+        block_on(runner.call(Arc::new(script), call(json!({})), CallContext::default()))
+    };
+    for version in ["one", "two", "three"] {
+        assert_eq!(ended(version), Ok(json!(version)));
+    }
+}
+
+#[test]
+fn more_calls_than_a_thread_takes_all_end() {
+    let runner = ScriptRunner::new(RunnerOptions { threads: 1, max_threads: 1, ..RunnerOptions::default() });
+    let waiter = Arc::new(script("return function() task.wait(0.01) return 1 end"));
+    let ended = block_on(futures_util::future::join_all(
+        (0..600).map(|_| runner.call(Arc::clone(&waiter), call(json!({})), CallContext::default())),
+    ));
+    assert!(ended.iter().all(|ended| *ended == Ok(json!(1))));
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, FileType};
 use mlua::{Lua, MultiValue, Table};
+use tokio::sync::Semaphore;
 
 use super::{Host, text_argument};
 use crate::script::error::{HostError, clean};
@@ -22,19 +23,24 @@ use crate::tool::ToolErrorKind;
 const MAX_FILE: u64 = 8 << 20;
 /// Most entries that are listed.
 const MAX_ENTRIES: usize = 10_000;
+/// Most files that a call reads at a time.
+const MAX_READS: usize = 4;
 
 pub(super) fn table(lua: &Lua, host: &Rc<Host>, permissions: &Permissions) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     let grants: Arc<[PathGrant]> = permissions.read.clone().into();
+    // What was read waits outside the script's memory limit until the script takes it.
+    let reads = Rc::new(Semaphore::new(MAX_READS));
     let shared = Rc::clone(host);
     let roots = Arc::clone(&grants);
     table.raw_set(
         "read",
         lua.create_async_function(move |lua, arguments: MultiValue| {
-            let (shared, roots) = (Rc::clone(&shared), Arc::clone(&roots));
+            let (shared, roots, reads) = (Rc::clone(&shared), Arc::clone(&roots), Rc::clone(&reads));
             async move {
                 shared.only_in_function("fs.read")?;
                 let path = text_argument("fs.read", &arguments, 0)?;
+                let _turn = reads.acquire().await.map_err(mlua::Error::external)?;
                 let text = blocking("fs.read", move || read(&roots, &path)).await?;
                 lua.create_string(text)
             }
@@ -76,9 +82,7 @@ async fn blocking<T: Send + 'static>(
 ) -> mlua::Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => {
-            Err(HostError::lua(error.kind, format!("{function}: {}", error.message)))
-        }
+        Ok(Err(error)) => Err(HostError::lua(error.kind, format!("{function}: {}", error.message))),
         Err(error) => Err(HostError::lua(ToolErrorKind::Internal, format!("{function}: {error}"))),
     }
 }
@@ -101,17 +105,14 @@ fn read(grants: &[PathGrant], path: &str) -> Result<String, HostError> {
         return Err(too_long());
     }
     String::from_utf8(bytes).map_err(|error| {
-        wrong(format!(
-            "{} is not UTF-8 text (at byte {})",
-            shown(path),
-            error.utf8_error().valid_up_to() + 1
-        ))
+        wrong(format!("{} is not UTF-8 text (at byte {})", shown(path), error.utf8_error().valid_up_to() + 1))
     })
 }
 
 fn list(grants: &[PathGrant], path: &str) -> Result<Vec<Entry>, HostError> {
     let (root, rest) = open_root(grants, path)?;
-    let folder = if rest == Path::new(".") { root } else { root.open_dir(&rest).map_err(|error| io(path, &error))? };
+    let folder =
+        if rest == Path::new(".") { root } else { root.open_dir(&rest).map_err(|error| io(path, &error))? };
     let mut entries = Vec::new();
     for entry in folder.entries().map_err(|error| io(path, &error))? {
         let entry = entry.map_err(|error| io(path, &error))?;
@@ -163,8 +164,8 @@ fn open_root(grants: &[PathGrant], path: &str) -> Result<(Dir, PathBuf), HostErr
         if let (true, Some(parent), Some(name)) =
             (rest.as_os_str().is_empty(), grant.path.parent(), grant.path.file_name())
         {
-            let root =
-                Dir::open_ambient_dir(parent, ambient_authority()).map_err(|error| io(&grant.name, &error))?;
+            let root = Dir::open_ambient_dir(parent, ambient_authority())
+                .map_err(|error| io(&grant.name, &error))?;
             return Ok((root, PathBuf::from(name)));
         }
     }
@@ -194,7 +195,9 @@ fn outside(grants: &[PathGrant], path: &str) -> HostError {
     };
     HostError {
         kind: ToolErrorKind::Permission,
-        message: format!("{path} is not allowed: {allowed}; to allow it, add :allow (:read [\"{path}\"]) to the spec"),
+        message: format!(
+            "{path} is not allowed: {allowed}; to allow it, add :allow (:read [\"{path}\"]) to the spec"
+        ),
     }
 }
 

@@ -213,7 +213,9 @@ impl Host {
             Phase::Function => Ok(()),
             Phase::TopLevel | Phase::Idle => Err(HostError::lua(
                 ToolErrorKind::Load,
-                format!("{function} is not available while the script loads; call it inside the tool's function"),
+                format!(
+                    "{function} is not available while the script loads; call it inside the tool's function"
+                ),
             )),
         }
     }

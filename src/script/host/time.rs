@@ -28,7 +28,9 @@ pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
         lua.create_function(|_, arguments: MultiValue| {
             let pattern = text_argument("time.format", &arguments, 0)?;
             if pattern.len() > MAX_PATTERN {
-                return Err(HostError::script(format!("time.format: a pattern longer than {MAX_PATTERN} bytes")));
+                return Err(HostError::script(format!(
+                    "time.format: a pattern longer than {MAX_PATTERN} bytes"
+                )));
             }
             let time = timestamp("time.format", &arguments, 1)?;
             let zone = match arguments.get(2) {
