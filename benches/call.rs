@@ -1,6 +1,9 @@
 //! What a tool call costs on the script's thread: arguments as JSON text, parsed, validated, the script called, the
 //! result as JSON text. `cargo bench --bench call`.
 
+// A benchmark that cannot go on ends.
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 
 use deftool::schema::ArgumentValidator;

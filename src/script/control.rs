@@ -34,6 +34,14 @@ pub(super) enum Stop {
     Canceled = 4,
 }
 
+/// When a call is to be stopped, and why then.
+#[derive(Debug, Clone, Copy)]
+struct Deadline {
+    /// As [`now`] counts.
+    at: u64,
+    reason: Stop,
+}
+
 /// The answer of a call.
 pub(super) type Answer = Result<Value, ToolError>;
 
@@ -42,13 +50,10 @@ pub(super) type Answer = Result<Value, ToolError>;
 pub(super) struct Control {
     /// A [`Stop`], or 0.
     stop: AtomicU8,
-    /// Nanoseconds since [`EPOCH`]; moves only later.
-    deadline: AtomicU64,
-    /// What passing the deadline means at present.
-    at_deadline: AtomicU8,
+    deadline: Mutex<Deadline>,
     /// The time limit, for the message.
     timeout: Duration,
-    /// The key of this call's entry in the watchdog.
+    /// When the watchdog has this call's entry; changed under the watchdog's lock.
     watched: AtomicU64,
     switch: Arc<Switch>,
     waker: AtomicWaker,
@@ -60,10 +65,9 @@ impl Control {
     pub(super) fn new(timeout: Duration, answer: Option<oneshot::Sender<Answer>>) -> Arc<Self> {
         Arc::new(Self {
             stop: AtomicU8::new(0),
-            deadline: AtomicU64::new(u64::MAX),
-            at_deadline: AtomicU8::new(Stop::Timeout as u8),
+            deadline: Mutex::new(Deadline { at: u64::MAX, reason: Stop::Timeout }),
             timeout,
-            watched: AtomicU64::new(0),
+            watched: AtomicU64::new(UNWATCHED),
             switch: Arc::default(),
             waker: AtomicWaker::new(),
             answer: Mutex::new(answer),
@@ -101,15 +105,14 @@ impl Control {
 
     /// Seconds until the deadline; 0 when it has passed.
     pub(super) fn seconds_left(&self) -> f64 {
-        Duration::from_nanos(self.deadline.load(Ordering::Acquire).saturating_sub(now())).as_secs_f64()
+        Duration::from_nanos(lock(&self.deadline).at.saturating_sub(now())).as_secs_f64()
     }
 
     /// Starts the clock: the call is stopped with `reason` after `limit`. A later call of this moves the deadline,
     /// which the watchdog allows only towards the future.
     pub(super) fn set_deadline(&self, since: u64, limit: Duration, reason: Stop) {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        self.at_deadline.store(reason as u8, Ordering::Release);
-        self.deadline.store(since.saturating_add(limit), Ordering::Release);
+        *lock(&self.deadline) = Deadline { at: since.saturating_add(limit), reason };
     }
 
     /// Sends the answer, unless one was sent.
@@ -155,6 +158,9 @@ pub(super) fn now() -> u64 {
     EPOCH.elapsed().as_nanos() as u64
 }
 
+/// In place of a time: the watchdog has no entry.
+const UNWATCHED: u64 = u64::MAX;
+
 /// The thread that wakes at deadlines.
 static WATCHDOG: LazyLock<Watchdog> = LazyLock::new(Watchdog::start);
 
@@ -185,7 +191,7 @@ pub(super) struct Watched {
 impl Watched {
     /// Watches `control`, whose deadline is set.
     pub(super) fn start(control: &Arc<Control>) -> Self {
-        let due = control.deadline.load(Ordering::Acquire);
+        let due = lock(&control.deadline).at;
         let mut watch = lock(&WATCHDOG.state.0);
         let id = watch.insert(due, Due::Call(Arc::clone(control)));
         control.watched.store(due, Ordering::Release);
@@ -197,7 +203,7 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         let mut watch = lock(&WATCHDOG.state.0);
-        let due = self.control.watched.load(Ordering::Acquire);
+        let due = self.control.watched.swap(UNWATCHED, Ordering::AcqRel);
         watch.due.remove(&(due, self.id));
     }
 }
@@ -264,7 +270,13 @@ fn watch(state: &Mutex<Watch>, wake: &Condvar) {
                 watch = lock(state);
             }
             Some(Due::Call(control)) => {
-                if let Some(later) = fire(&control, now) {
+                // Waking may run what a foreign executor likes: not under the lock.
+                drop(watch);
+                let again = fire(&control, now);
+                watch = lock(state);
+                if let Some(later) = again
+                    && control.watched.load(Ordering::Acquire) != UNWATCHED
+                {
                     control.watched.store(later, Ordering::Release);
                     watch.due.insert((later, id), Due::Call(control));
                 }
@@ -275,15 +287,14 @@ fn watch(state: &Mutex<Watch>, wake: &Condvar) {
 
 /// Enforces `control` at `now`; when to look again.
 fn fire(control: &Control, now: u64) -> Option<u64> {
-    let deadline = control.deadline.load(Ordering::Acquire);
-    if deadline > now {
-        return Some(deadline);
+    let Deadline { at, reason } = *lock(&control.deadline);
+    if at > now {
+        return Some(at);
     }
-    let grace = ANSWER_GRACE.as_nanos() as u64;
-    let reason = Stop::of(control.at_deadline.load(Ordering::Acquire)).unwrap_or(Stop::Timeout);
     control.stop(reason);
-    if now < deadline.saturating_add(grace) {
-        return Some(deadline.saturating_add(grace));
+    let answer_at = at.saturating_add(ANSWER_GRACE.as_nanos() as u64);
+    if now < answer_at {
+        return Some(answer_at);
     }
     let reason = control.stopped().unwrap_or(reason);
     control.answer(Err(control.error(reason)));

@@ -7,7 +7,7 @@
 //!
 //! Metatables are never consulted, but for the mark of `json.array`: no script code runs here.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use mlua::{Lua, LuaString, Table, Value as LuaValue};
 use serde_json::{Map, Number, Value};
@@ -20,6 +20,7 @@ pub(super) const MAX_NODES: usize = 100_000;
 pub(super) const MAX_BYTES: usize = 1 << 20;
 /// The greatest integer below which every integer is exact in a Lua number.
 pub(super) const MAX_EXACT: i64 = 1 << 53;
+const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
 /// What JSON integers beyond 2^53 become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +85,7 @@ impl Refusal {
                     path.push('.');
                     path.push_str(&super::error::clean(key, 60));
                 }
-                Step::Index(index) => path.push_str(&format!("[{index}]")),
+                Step::Index(index) => drop(write!(path, "[{index}]")),
             }
         }
         path
@@ -153,7 +154,7 @@ pub(super) fn argument_to_lua(
     array_mark: &Table,
 ) -> Result<LuaValue, Refusal> {
     let Some(value) = arguments.get(name) else { return Ok(LuaValue::Nil) };
-    if integer && value.as_f64().is_some_and(|number| number.abs() > MAX_EXACT as f64) {
+    if integer && value.as_f64().is_some_and(|number| number.abs() > MAX_EXACT_FLOAT) {
         return Err(beyond_exact(value).within(Step::Key(name.to_owned())));
     }
     to_lua(lua, value, array_mark, BigIntegers::Refuse)
@@ -209,8 +210,10 @@ impl Writer<'_> {
             LuaValue::Integer(integer) if integer.unsigned_abs() <= MAX_EXACT as u64 => {
                 Ok(Value::from(*integer))
             }
-            LuaValue::Integer(integer) => self.float(*integer as f64),
-            LuaValue::Number(number) => self.float(*number),
+            // A float that mlua shows as an integer; JSON gets it back as it was.
+            #[allow(clippy::cast_precision_loss)]
+            LuaValue::Integer(integer) => float(*integer as f64),
+            LuaValue::Number(number) => float(*number),
             LuaValue::String(text) => self.text(text).map(Value::String),
             LuaValue::Table(table) => self.table(table),
             LuaValue::LightUserData(data) if data.0.is_null() => Ok(Value::Null),
@@ -222,14 +225,6 @@ impl Writer<'_> {
             | LuaValue::Buffer(_)
             | LuaValue::Error(_)
             | LuaValue::Other(_) => Err(Refusal::new(Reason::Type(type_name(value)))),
-        }
-    }
-
-    fn float(&mut self, number: f64) -> Result<Value, Refusal> {
-        match Number::from_f64(number) {
-            Some(number) => Ok(Value::Number(number)),
-            None if number.is_nan() => Err(Refusal::other("NaN")),
-            None => Err(Refusal::other("an infinite number")),
         }
     }
 
@@ -360,6 +355,14 @@ impl Writer<'_> {
             return Err(Refusal::other(format!("larger than {} KiB", MAX_BYTES / 1024)));
         }
         Ok(())
+    }
+}
+
+fn float(number: f64) -> Result<Value, Refusal> {
+    match Number::from_f64(number) {
+        Some(number) => Ok(Value::Number(number)),
+        None if number.is_nan() => Err(Refusal::other("NaN")),
+        None => Err(Refusal::other("an infinite number")),
     }
 }
 

@@ -239,10 +239,11 @@ pub(super) fn outside_prelude(message: &str) -> Option<&str> {
     line.bytes().all(|byte| byte.is_ascii_digit()).then_some(rest)
 }
 
+const ACROSS: &str = "attempt to yield across metamethod/C-call boundary";
+
 /// Luau's own messages, where they do not say what a script's author needs.
 fn friendly(message: &str) -> String {
     let message = outside_prelude(message).unwrap_or(message);
-    const ACROSS: &str = "attempt to yield across metamethod/C-call boundary";
     if message.contains(ACROSS) {
         return message.replace(
             ACROSS,

@@ -185,22 +185,22 @@ fn out_of_memory(host: &Host) -> mlua::Error {
     mlua::Error::MemoryError(String::from(error::OUT_OF_MEMORY))
 }
 
-type Found = (bool, Option<usize>, Option<usize>);
-
 /// `string.find` without a pattern's specials: whether it applies, then the first and last byte, from 1.
+// The signature is that of a host function.
+#[allow(clippy::unnecessary_wraps)]
 fn find_plain(
     _: &Lua,
-    (text, needle, init, plain): (LuaString, LuaString, Option<f64>, LuaValue),
-) -> mlua::Result<Found> {
+    (text, needle, init, plain): (LuaString, LuaString, Option<i64>, LuaValue),
+) -> mlua::Result<(bool, Option<usize>, Option<usize>)> {
     let (text, needle) = (text.as_bytes(), needle.as_bytes());
     let plain = !matches!(plain, LuaValue::Nil | LuaValue::Boolean(false));
     if !plain && needle.iter().any(|byte| b"^$*+?.([%-".contains(byte)) {
         return Ok((false, None, None));
     }
-    let length = text.len() as f64;
-    let init = init.unwrap_or(1.0).trunc();
     // As in Lua: negative counts from the end, and what is before the start is the start.
-    let start = if init < 0.0 { (length + init).max(0.0) } else { (init - 1.0).max(0.0) } as usize;
+    let init = init.unwrap_or(1);
+    let offset = usize::try_from(init.unsigned_abs()).unwrap_or(usize::MAX);
+    let start = if init < 0 { text.len().saturating_sub(offset) } else { offset.saturating_sub(1) };
     let found = text.get(start..).and_then(|rest| memmem::find(rest, &needle)).map(|at| start + at);
     Ok((true, found.map(|at| at + 1), found.map(|at| at + needle.len())))
 }

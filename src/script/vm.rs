@@ -224,9 +224,8 @@ impl Vm {
                         return Poll::Ready(Err(error));
                     }
                 }
-                Poll::Ready(None) => {}
                 Poll::Pending if idle && self.host.started.borrow().is_empty() => return Poll::Pending,
-                Poll::Pending => {}
+                Poll::Ready(None) | Poll::Pending => {}
             }
             if control.stopped().is_some() {
                 return Poll::Pending;

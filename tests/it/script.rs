@@ -1,5 +1,8 @@
 //! The script runtime: attack scripts from `tests/attacks`, each with its expected end, and ordinary behaviour.
 
+// A test that cannot go on fails.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -366,10 +369,10 @@ fn a_spinning_script_does_not_hold_up_others() {
     let runner = ScriptRunner::new(RunnerOptions { threads: 1, ..RunnerOptions::default() });
     let spinner = Arc::new(script("return function() while true do end end"));
     let normal = Arc::new(script("return function() return 1 end"));
-    let waiter = Arc::new(script("return function() task.wait(0.05) return 2 end"));
+    let sleeper = Arc::new(script("return function() task.wait(0.05) return 2 end"));
     block_on(async {
         let context = CallContext { timeout: Some(Duration::from_secs(2)), ..CallContext::default() };
-        let waiting = runner.call(waiter, call(json!({})), CallContext::default());
+        let waiting = runner.call(sleeper, call(json!({})), CallContext::default());
         let spinning = runner.call(spinner, call(json!({})), context);
         let others = async {
             tokio::time::sleep(Duration::from_millis(10)).await;

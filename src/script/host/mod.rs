@@ -272,6 +272,8 @@ fn text_argument(function: &str, arguments: &MultiValue, index: usize) -> mlua::
 /// The argument at `index` (from 0) as a finite number.
 fn number_argument(function: &str, arguments: &MultiValue, index: usize, what: &str) -> mlua::Result<f64> {
     match arguments.get(index) {
+        // It was a float before mlua looked at it.
+        #[allow(clippy::cast_precision_loss)]
         Some(LuaValue::Integer(integer)) => Ok(*integer as f64),
         Some(LuaValue::Number(number)) if number.is_finite() => Ok(*number),
         other => Err(misuse(function, what, other)),

@@ -1,6 +1,8 @@
 //! `time`: `now()` (seconds since 1970, a float), `monotonic()` (seconds from an arbitrary start), `iso([t])`
 //! (`2026-05-01T12:00:00Z`), `format(pattern [, t [, zone]])` (strftime; `zone` is an IANA name, UTC by default).
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
@@ -15,7 +17,10 @@ const MAX_PATTERN: usize = 200;
 pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.raw_set("now", lua.create_function(|_, ()| Ok(Timestamp::now().as_duration().as_secs_f64()))?)?;
-    table.raw_set("monotonic", lua.create_function(|_, ()| Ok(control::now() as f64 / 1e9))?)?;
+    table.raw_set(
+        "monotonic",
+        lua.create_function(|_, ()| Ok(Duration::from_nanos(control::now()).as_secs_f64()))?,
+    )?;
     table.raw_set(
         "iso",
         lua.create_function(|_, arguments: MultiValue| {
