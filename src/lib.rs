@@ -33,6 +33,8 @@ pub mod schema;
 
 pub mod tool;
 
+pub mod script;
+
 pub mod project;
 
 pub mod chat;

@@ -4,4 +4,5 @@ mod chat;
 mod house;
 mod lang;
 mod request;
+mod script;
 mod syntax;

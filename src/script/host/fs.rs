@@ -1,0 +1,225 @@
+//! `fs`: `read(path)` (a UTF-8 text file) and `list(path)` (`{ name, kind, size }` by name), under `:allow (:read …)`.
+//!
+//! A path is named as its grant is (`notes/today.md` under the grant `notes/`) or in full. It is resolved beneath the
+//! granted folder's handle (cap-std): `..`, absolute links and links that lead out are refused, and the error names
+//! the permission that would allow them. Files are read on a blocking thread, never on the script's.
+
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, FileType};
+use mlua::{Lua, MultiValue, Table};
+use tokio::sync::Semaphore;
+
+use super::{Host, text_argument};
+use crate::script::error::{HostError, clean};
+use crate::script::permission::{PathGrant, Permissions};
+use crate::tool::ToolErrorKind;
+
+/// Longest file that is read, in bytes.
+const MAX_FILE: u64 = 8 << 20;
+/// Most entries that are listed.
+const MAX_ENTRIES: usize = 10_000;
+/// Most files that a call reads at a time.
+const MAX_READS: usize = 4;
+
+pub(super) fn table(lua: &Lua, host: &Rc<Host>, permissions: &Permissions) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    let grants: Arc<[PathGrant]> = permissions.read.clone().into();
+    // What was read waits outside the script's memory limit until the script takes it.
+    let reads = Rc::new(Semaphore::new(MAX_READS));
+    let shared = Rc::clone(host);
+    let roots = Arc::clone(&grants);
+    table.raw_set(
+        "read",
+        lua.create_async_function(move |lua, arguments: MultiValue| {
+            let (shared, roots, reads) = (Rc::clone(&shared), Arc::clone(&roots), Rc::clone(&reads));
+            async move {
+                shared.only_in_function("fs.read")?;
+                let path = text_argument("fs.read", &arguments, 0)?;
+                let _turn = reads.acquire().await.map_err(mlua::Error::external)?;
+                let text = blocking("fs.read", move || read(&roots, &path)).await?;
+                lua.create_string(text)
+            }
+        })?,
+    )?;
+    let shared = Rc::clone(host);
+    table.raw_set(
+        "list",
+        lua.create_async_function(move |lua, arguments: MultiValue| {
+            let (shared, roots) = (Rc::clone(&shared), Arc::clone(&grants));
+            async move {
+                shared.only_in_function("fs.list")?;
+                let path = text_argument("fs.list", &arguments, 0)?;
+                let entries = blocking("fs.list", move || list(&roots, &path)).await?;
+                let listed = lua.create_table_with_capacity(entries.len(), 0)?;
+                for (index, entry) in entries.into_iter().enumerate() {
+                    let row = lua.create_table_with_capacity(0, 3)?;
+                    row.raw_set("name", entry.name)?;
+                    row.raw_set("kind", entry.kind)?;
+                    row.raw_set("size", entry.size)?;
+                    listed.raw_seti(index + 1, row)?;
+                }
+                Ok(listed)
+            }
+        })?,
+    )?;
+    Ok(table)
+}
+
+struct Entry {
+    name: String,
+    kind: &'static str,
+    size: u64,
+}
+
+async fn blocking<T: Send + 'static>(
+    function: &'static str,
+    work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
+) -> mlua::Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(HostError::lua(error.kind, format!("{function}: {}", error.message))),
+        Err(error) => Err(HostError::lua(ToolErrorKind::Internal, format!("{function}: {error}"))),
+    }
+}
+
+fn read(grants: &[PathGrant], path: &str) -> Result<String, HostError> {
+    let (root, rest) = open_root(grants, path)?;
+    // Looked at before it is opened: opening a pipe would wait for a writer.
+    let about = root.metadata(&rest).map_err(|error| io(path, &error))?;
+    if !about.is_file() {
+        return Err(wrong(format!("{} is not a regular file", shown(path))));
+    }
+    let too_long = || wrong(format!("{} is longer than {} MiB", shown(path), MAX_FILE >> 20));
+    if about.len() > MAX_FILE {
+        return Err(too_long());
+    }
+    let file = root.open(&rest).map_err(|error| io(path, &error))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| io(path, &error))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(too_long());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        wrong(format!("{} is not UTF-8 text (at byte {})", shown(path), error.utf8_error().valid_up_to() + 1))
+    })
+}
+
+fn list(grants: &[PathGrant], path: &str) -> Result<Vec<Entry>, HostError> {
+    let (root, rest) = open_root(grants, path)?;
+    let folder =
+        if rest == Path::new(".") { root } else { root.open_dir(&rest).map_err(|error| io(path, &error))? };
+    let mut entries = Vec::new();
+    for entry in folder.entries().map_err(|error| io(path, &error))? {
+        let entry = entry.map_err(|error| io(path, &error))?;
+        if entries.len() >= MAX_ENTRIES {
+            return Err(wrong(format!("{} has more than {MAX_ENTRIES} entries", shown(path))));
+        }
+        // An entry that vanished meanwhile is no entry.
+        let Ok(about) = entry.metadata() else { continue };
+        entries.push(Entry {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            kind: kind(about.file_type()),
+            size: about.len(),
+        });
+    }
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(entries)
+}
+
+fn kind(file: FileType) -> &'static str {
+    if file.is_dir() {
+        "directory"
+    } else if file.is_file() {
+        "file"
+    } else if file.is_symlink() {
+        "symlink"
+    } else {
+        "other"
+    }
+}
+
+/// The handle of the grant that covers `path`, and the path beneath it (`.` for the grant itself).
+fn open_root(grants: &[PathGrant], path: &str) -> Result<(Dir, PathBuf), HostError> {
+    let wanted = plain(Path::new(path)).ok_or_else(|| outside(grants, path))?;
+    for grant in grants {
+        let rest = [plain(Path::new(&grant.name)), plain(&grant.path)]
+            .into_iter()
+            .flatten()
+            .filter(|root| root.is_absolute() == wanted.is_absolute())
+            .find_map(|root| wanted.strip_prefix(root).ok().map(Path::to_path_buf));
+        let Some(rest) = rest else { continue };
+        let about = std::fs::metadata(&grant.path).map_err(|error| io(&grant.name, &error))?;
+        if about.is_dir() {
+            let root = Dir::open_ambient_dir(&grant.path, ambient_authority())
+                .map_err(|error| io(&grant.name, &error))?;
+            let rest = if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest };
+            return Ok((root, rest));
+        }
+        // A single file was granted: it is opened beneath its folder's handle.
+        if let (true, Some(parent), Some(name)) =
+            (rest.as_os_str().is_empty(), grant.path.parent(), grant.path.file_name())
+        {
+            let root = Dir::open_ambient_dir(parent, ambient_authority())
+                .map_err(|error| io(&grant.name, &error))?;
+            return Ok((root, PathBuf::from(name)));
+        }
+    }
+    Err(outside(grants, path))
+}
+
+/// `path` without `.` and double slashes; `None` when it goes up, which no grant covers.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => return None,
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(component),
+        }
+    }
+    Some(plain)
+}
+
+fn outside(grants: &[PathGrant], path: &str) -> HostError {
+    let path = shown(path);
+    let allowed = if grants.is_empty() {
+        String::from("this tool may read nothing")
+    } else {
+        let names: Vec<String> = grants.iter().map(|grant| format!("\"{}\"", grant.name)).collect();
+        format!("this tool may read {} only", names.join(" "))
+    };
+    HostError {
+        kind: ToolErrorKind::Permission,
+        message: format!(
+            "{path} is not allowed: {allowed}; to allow it, add :allow (:read [\"{path}\"]) to the spec"
+        ),
+    }
+}
+
+fn io(path: &str, error: &std::io::Error) -> HostError {
+    // What cap-std answers when a path, after its links, would leave the folder.
+    if error.kind() == std::io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
+        let path = shown(path);
+        return HostError {
+            kind: ToolErrorKind::Permission,
+            message: format!(
+                "{path} is not allowed: it leads out of the granted folder; to allow its target, add it to \
+                 :allow (:read […]) in the spec"
+            ),
+        };
+    }
+    wrong(format!("{}: {error}", shown(path)))
+}
+
+fn wrong(message: String) -> HostError {
+    HostError { kind: ToolErrorKind::Script, message }
+}
+
+fn shown(path: &str) -> String {
+    clean(path, 200)
+}

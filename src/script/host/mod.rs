@@ -1,0 +1,281 @@
+//! The host tables: what a script can call beyond Luau's own libraries.
+//!
+//! A state's host tables are made once and read-only; what belongs to a call (its context, its deadline, its tasks,
+//! its budget of log lines) is in [`Host`], which every host function shares and which is emptied between calls.
+//! Functions that wait or do IO are refused while the script's top level runs.
+
+mod fs;
+mod json;
+mod log;
+mod task;
+mod time;
+mod tool;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
+
+pub(super) use task::TaskThread;
+
+use super::Script;
+use super::control::{Answer, Control};
+use super::error::{HostError, clean};
+use crate::tool::{CallContext, ToolErrorKind};
+
+/// How serious a log line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// For the script's author.
+    Debug,
+    /// What happened; `print` too.
+    Info,
+    /// Odd, but the call goes on.
+    Warn,
+    /// Wrong.
+    Error,
+}
+
+/// What a running script says beside its result.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScriptEvent {
+    /// A log line.
+    Logged {
+        /// The tool.
+        tool: String,
+        /// The request on whose behalf it runs, or empty.
+        request_id: String,
+        /// How serious.
+        level: LogLevel,
+        /// The line; cut, without control characters.
+        text: String,
+    },
+    /// How far a call is.
+    Progressed {
+        /// The tool.
+        tool: String,
+        /// The request on whose behalf it runs, or empty.
+        request_id: String,
+        /// From 0 to 1, when the script knows.
+        fraction: Option<f64>,
+        /// What it is doing.
+        text: String,
+    },
+}
+
+/// Where log lines and progress go. It runs on a script's thread and must not block. `None` of it: `tracing`, under
+/// the target `deftool::script`.
+#[derive(Clone, Default)]
+pub struct ScriptSink(Option<Arc<dyn Fn(ScriptEvent) + Send + Sync>>);
+
+impl ScriptSink {
+    /// Sends events to `sink`.
+    pub fn new(sink: impl Fn(ScriptEvent) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(sink)))
+    }
+
+    fn send(&self, event: ScriptEvent) {
+        if let Some(sink) = &self.0 {
+            return sink(event);
+        }
+        match event {
+            ScriptEvent::Logged { tool, request_id, level, text } => match level {
+                LogLevel::Debug => tracing::debug!(target: "deftool::script", tool, request_id, "{text}"),
+                LogLevel::Info => tracing::info!(target: "deftool::script", tool, request_id, "{text}"),
+                LogLevel::Warn => tracing::warn!(target: "deftool::script", tool, request_id, "{text}"),
+                LogLevel::Error => tracing::error!(target: "deftool::script", tool, request_id, "{text}"),
+            },
+            ScriptEvent::Progressed { tool, request_id, fraction, text } => {
+                tracing::debug!(target: "deftool::script", tool, request_id, fraction, "{text}");
+            }
+        }
+    }
+}
+
+impl fmt::Debug for ScriptSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "ScriptSink(..)" } else { "ScriptSink(tracing)" })
+    }
+}
+
+/// Most log and progress lines of one call; the rest are counted and dropped.
+const MAX_EVENTS: u32 = 1_000;
+/// Longest line, in characters.
+const MAX_LINE: usize = 2_000;
+
+/// What of a script is running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing.
+    Idle,
+    /// The chunk's top level.
+    TopLevel,
+    /// The tool's function.
+    Function,
+}
+
+/// The call that a state is running, for its host functions.
+pub(super) struct Host {
+    pub(super) tool: String,
+    pub(super) file: String,
+    pub(super) phase: Cell<Phase>,
+    pub(super) context: RefCell<CallContext>,
+    pub(super) control: RefCell<Option<Arc<Control>>>,
+    /// Tasks started since the driver last looked.
+    pub(super) started: RefCell<Vec<TaskThread>>,
+    /// Tasks that have not ended.
+    pub(super) tasks: Cell<usize>,
+    /// What the callback of an `:async` tool was given first.
+    pub(super) answer: RefCell<Option<Answer>>,
+    /// The error that a guarded function ended with.
+    pub(super) raised: RefCell<Option<crate::tool::ToolError>>,
+    events: Cell<u32>,
+    sink: ScriptSink,
+}
+
+impl Host {
+    /// The host of `script`'s states.
+    pub(super) fn new(script: &Script, sink: ScriptSink) -> Self {
+        Self {
+            tool: script.tool.clone(),
+            file: script.file.clone(),
+            phase: Cell::new(Phase::Idle),
+            context: RefCell::default(),
+            control: RefCell::new(None),
+            started: RefCell::default(),
+            tasks: Cell::new(0),
+            answer: RefCell::new(None),
+            raised: RefCell::new(None),
+            events: Cell::new(0),
+            sink,
+        }
+    }
+
+    /// Begins a call.
+    pub(super) fn begin(&self, context: CallContext, control: &Arc<Control>) {
+        self.context.replace(context);
+        self.control.replace(Some(Arc::clone(control)));
+        self.events.set(0);
+    }
+
+    /// Forgets the call. Whether nothing of it is left, so that the state may run another.
+    pub(super) fn end(&self) -> bool {
+        let dropped = self.events.get().saturating_sub(MAX_EVENTS);
+        if dropped > 0 {
+            self.events.set(0);
+            self.log(LogLevel::Warn, &format!("{dropped} further lines of this call were dropped"));
+        }
+        self.phase.set(Phase::Idle);
+        self.control.replace(None);
+        self.answer.replace(None);
+        self.raised.replace(None);
+        self.started.borrow_mut().clear();
+        self.tasks.replace(0) == 0
+    }
+
+    /// Logs `text`, within the call's budget.
+    pub(super) fn log(&self, level: LogLevel, text: &str) {
+        if self.spend_event() {
+            self.sink.send(ScriptEvent::Logged {
+                tool: self.tool.clone(),
+                request_id: self.request_id(),
+                level,
+                text: clean(text, MAX_LINE),
+            });
+        }
+    }
+
+    fn progress(&self, fraction: Option<f64>, text: &str) {
+        if self.spend_event() {
+            self.sink.send(ScriptEvent::Progressed {
+                tool: self.tool.clone(),
+                request_id: self.request_id(),
+                fraction,
+                text: clean(text, MAX_LINE),
+            });
+        }
+    }
+
+    fn request_id(&self) -> String {
+        self.context.borrow().request_id.clone()
+    }
+
+    fn spend_event(&self) -> bool {
+        self.events.set(self.events.get().saturating_add(1));
+        self.events.get() <= MAX_EVENTS
+    }
+
+    /// Refuses `function` while the top level runs.
+    fn only_in_function(&self, function: &str) -> mlua::Result<()> {
+        match self.phase.get() {
+            Phase::Function => Ok(()),
+            Phase::TopLevel | Phase::Idle => Err(HostError::lua(
+                ToolErrorKind::Load,
+                format!(
+                    "{function} is not available while the script loads; call it inside the tool's function"
+                ),
+            )),
+        }
+    }
+}
+
+/// The marks that tell tables apart, and what host tables need of the prelude.
+pub(super) struct Marks {
+    /// The metatable of `json.array`'s tables.
+    pub(super) array: Table,
+    /// The metatable of `tool.failure`'s tables.
+    pub(super) failure: Table,
+    /// Calls a function and keeps what it raises.
+    pub(super) guard: Function,
+}
+
+/// Adds every host table to `globals`, read-only.
+pub(super) fn install(
+    lua: &Lua,
+    globals: &Table,
+    host: &Rc<Host>,
+    marks: &Marks,
+    script: &Script,
+) -> mlua::Result<()> {
+    for (name, table) in [
+        ("json", json::table(lua, marks)?),
+        ("log", log::table(lua, host)?),
+        ("time", time::table(lua)?),
+        ("task", task::table(lua, host, marks)?),
+        ("tool", tool::table(lua, host, marks)?),
+        ("fs", fs::table(lua, host, &script.permissions)?),
+    ] {
+        table.set_readonly(true);
+        globals.raw_set(name, table)?;
+    }
+    globals.raw_set("print", log::print(lua, host)?)
+}
+
+/// A mistake in how a host function was called, as in `task.wait: expected a number of seconds, got a table`.
+fn misuse(function: &str, expected: &str, got: Option<&LuaValue>) -> mlua::Error {
+    let got = got.map_or("nothing", super::convert::type_name);
+    HostError::script(format!("{function}: expected {expected}, got {got}"))
+}
+
+/// The argument at `index` (from 0) as text.
+fn text_argument(function: &str, arguments: &MultiValue, index: usize) -> mlua::Result<String> {
+    match arguments.get(index) {
+        Some(LuaValue::String(text)) => Ok(text.to_string_lossy()),
+        Some(LuaValue::Integer(integer)) => Ok(integer.to_string()),
+        Some(LuaValue::Number(number)) => Ok(number.to_string()),
+        other => Err(misuse(function, "a string", other)),
+    }
+}
+
+/// The argument at `index` (from 0) as a finite number.
+fn number_argument(function: &str, arguments: &MultiValue, index: usize, what: &str) -> mlua::Result<f64> {
+    match arguments.get(index) {
+        // It was a float before mlua looked at it.
+        #[allow(clippy::cast_precision_loss)]
+        Some(LuaValue::Integer(integer)) => Ok(*integer as f64),
+        Some(LuaValue::Number(number)) if number.is_finite() => Ok(*number),
+        other => Err(misuse(function, what, other)),
+    }
+}

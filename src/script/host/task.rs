@@ -1,0 +1,112 @@
+//! `task`: `wait([seconds])` suspends the script and returns the seconds waited; `spawn(function, …)` runs a function
+//! beside the current one, from the next time that waits or ends; `delay(seconds, function, …)` the same after a
+//! while.
+//!
+//! A tool's call ends with its function (or, in an `:async` tool, with its callback): tasks left then are stopped. An
+//! error in a task ends the call, unless the result is there already. At most [`MAX_TASKS`] run at a time.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use mlua::thread::AsyncThread;
+use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
+
+use super::{Host, Marks, misuse, number_argument};
+use crate::script::error::HostError;
+
+/// Most tasks of a call at a time.
+pub(super) const MAX_TASKS: usize = 1_000;
+/// Longest wait, in seconds; every call's deadline is nearer.
+const MAX_WAIT: f64 = 86_400.0;
+
+/// A task: its delay, then its Lua thread.
+pub(crate) struct TaskThread {
+    delay: Option<Pin<Box<tokio::time::Sleep>>>,
+    thread: Pin<Box<AsyncThread<MultiValue>>>,
+}
+
+impl Future for TaskThread {
+    type Output = mlua::Result<MultiValue>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(delay) = &mut self.delay {
+            match delay.as_mut().poll(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(()) => self.delay = None,
+            }
+        }
+        self.thread.as_mut().poll(context)
+    }
+}
+
+pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    let shared = Rc::clone(host);
+    table.raw_set(
+        "wait",
+        lua.create_async_function(move |_, arguments: MultiValue| {
+            let shared = Rc::clone(&shared);
+            async move {
+                shared.only_in_function("task.wait")?;
+                let pause = match arguments.front() {
+                    None | Some(LuaValue::Nil) => Duration::ZERO,
+                    Some(_) => pause("task.wait", &arguments)?,
+                };
+                let start = Instant::now();
+                tokio::time::sleep(pause).await;
+                Ok(start.elapsed().as_secs_f64())
+            }
+        })?,
+    )?;
+    let shared = Rc::clone(host);
+    let guard = marks.guard.clone();
+    table.raw_set(
+        "spawn",
+        lua.create_function(move |lua, arguments: MultiValue| {
+            shared.only_in_function("task.spawn")?;
+            start(lua, &shared, &guard, "task.spawn", None, arguments)
+        })?,
+    )?;
+    let shared = Rc::clone(host);
+    let guard = marks.guard.clone();
+    table.raw_set(
+        "delay",
+        lua.create_function(move |lua, mut arguments: MultiValue| {
+            shared.only_in_function("task.delay")?;
+            let pause = pause("task.delay", &arguments)?;
+            arguments.pop_front();
+            start(lua, &shared, &guard, "task.delay", Some(pause), arguments)
+        })?,
+    )?;
+    Ok(table)
+}
+
+fn pause(function: &str, arguments: &MultiValue) -> mlua::Result<Duration> {
+    let seconds = number_argument(function, arguments, 0, "a number of seconds")?;
+    Ok(Duration::from_secs_f64(seconds.clamp(0.0, MAX_WAIT)))
+}
+
+fn start(
+    lua: &Lua,
+    host: &Host,
+    guard: &Function,
+    name: &str,
+    delay: Option<Duration>,
+    arguments: MultiValue,
+) -> mlua::Result<()> {
+    if !matches!(arguments.front(), Some(LuaValue::Function(_))) {
+        return Err(misuse(name, "a function", arguments.front()));
+    }
+    if host.tasks.get() >= MAX_TASKS {
+        return Err(HostError::script(format!("{name}: more than {MAX_TASKS} tasks at a time")));
+    }
+    let thread = lua.create_thread(guard.clone())?.into_async(arguments)?;
+    host.tasks.set(host.tasks.get() + 1);
+    host.started.borrow_mut().push(TaskThread {
+        delay: delay.map(|delay| Box::pin(tokio::time::sleep(delay))),
+        thread: Box::pin(thread),
+    });
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! `tool`: the call's context. `name`, `request_id`, `job_name`, `worker` are strings (empty outside a request);
+//! `deadline` is the number of seconds left now. `log(level, text)`, `progress(fraction, text)` (fraction from 0 to 1,
+//! or nil), `failure(message)` for `error(tool.failure("…"))`: an expected failure, worded for the model.
+//!
+//! The fields are computed when read and are nil while a script is loaded, because Luau resolves `tool.name` once at
+//! load if it can, and would then serve the first call's value to all.
+
+use std::rc::Rc;
+
+use mlua::{Lua, LuaString, MultiValue, Table, Value as LuaValue};
+
+use super::{Host, LogLevel, Marks, Phase, misuse, number_argument, text_argument};
+
+pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    let shared = Rc::clone(host);
+    table.raw_set(
+        "log",
+        lua.create_function(move |_, arguments: MultiValue| {
+            let level = text_argument("tool.log", &arguments, 0)?;
+            let level = match level.as_str() {
+                "debug" => LogLevel::Debug,
+                "info" => LogLevel::Info,
+                "warn" => LogLevel::Warn,
+                "error" => LogLevel::Error,
+                _ => return Err(misuse("tool.log", "debug, info, warn or error", arguments.front())),
+            };
+            shared.log(level, &text_argument("tool.log", &arguments, 1)?);
+            Ok(())
+        })?,
+    )?;
+    let shared = Rc::clone(host);
+    table.raw_set(
+        "progress",
+        lua.create_function(move |_, arguments: MultiValue| {
+            let fraction = match arguments.front() {
+                None | Some(LuaValue::Nil) => None,
+                Some(_) => Some(number_argument("tool.progress", &arguments, 0, "a number from 0 to 1")?),
+            };
+            let text = match arguments.get(1) {
+                None | Some(LuaValue::Nil) => String::new(),
+                Some(_) => text_argument("tool.progress", &arguments, 1)?,
+            };
+            shared.progress(fraction.map(|fraction| fraction.clamp(0.0, 1.0)), &text);
+            Ok(())
+        })?,
+    )?;
+    let failure = marks.failure.clone();
+    table.raw_set(
+        "failure",
+        lua.create_function(move |lua, arguments: MultiValue| {
+            let message = text_argument("tool.failure", &arguments, 0)?;
+            let table = lua.create_table()?;
+            table.raw_set("message", message)?;
+            table.set_metatable(Some(failure.clone()))?;
+            Ok(table)
+        })?,
+    )?;
+    let metatable = lua.create_table()?;
+    let shared = Rc::clone(host);
+    metatable.raw_set(
+        "__index",
+        lua.create_function(move |lua, (_, key): (LuaValue, LuaValue)| match key {
+            LuaValue::String(key) => field(lua, &shared, &key),
+            _ => Ok(LuaValue::Nil),
+        })?,
+    )?;
+    metatable.raw_set("__metatable", "the call's context")?;
+    metatable.set_readonly(true);
+    table.set_metatable(Some(metatable))?;
+    Ok(table)
+}
+
+fn field(lua: &Lua, host: &Host, key: &LuaString) -> mlua::Result<LuaValue> {
+    if host.phase.get() == Phase::Idle {
+        return Ok(LuaValue::Nil);
+    }
+    let context = host.context.borrow();
+    let text = match key.as_bytes().as_ref() {
+        b"name" => host.tool.as_str(),
+        b"request_id" => context.request_id.as_str(),
+        b"job_name" => context.job_name.as_str(),
+        b"worker" => context.worker.as_str(),
+        b"deadline" => {
+            let left = host.control.borrow().as_ref().map_or(0.0, |control| control.seconds_left());
+            return Ok(LuaValue::Number(left));
+        }
+        _ => return Ok(LuaValue::Nil),
+    };
+    Ok(LuaValue::String(lua.create_string(text)?))
+}

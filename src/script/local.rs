@@ -1,0 +1,64 @@
+//! A script on the caller's own thread: for one-shot commands, benchmarks, and embedders with threads of their own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::control::Control;
+use super::host::ScriptSink;
+use super::vm::Vm;
+use super::{DEFAULT_TIMEOUT, Script};
+use crate::tool::{CallContext, ToolError, ToolErrorKind};
+
+/// Runs one script's calls, one after another, on the thread that asks. The same limits as under a
+/// [`ScriptRunner`](super::ScriptRunner) hold; a call blocks the thread until its end, waiting included.
+pub struct LocalVm {
+    script: Arc<Script>,
+    sink: ScriptSink,
+    vm: Option<Vm>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl LocalVm {
+    /// Loads `script`; log lines go to `sink`.
+    ///
+    /// # Errors
+    /// When the script does not compile, or the thread cannot have timers.
+    pub fn new(script: Arc<Script>, sink: ScriptSink) -> Result<Self, ToolError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(|error| ToolError::new(ToolErrorKind::Internal, format!("no timers: {error}")))?;
+        let vm = Vm::new(&script, sink.clone())?;
+        Ok(Self { script, sink, vm: Some(vm), runtime })
+    }
+
+    /// Runs one call to its end. `arguments` are valid under the tool's schema. Not to be called from async code.
+    ///
+    /// # Errors
+    /// However the call failed.
+    pub fn call(&mut self, arguments: &Map<String, Value>, context: CallContext) -> Result<Value, ToolError> {
+        let control = Control::new(limit(&self.script, &context), None);
+        let mut vm = match self.vm.take() {
+            Some(vm) => vm,
+            None => Vm::new(&self.script, self.sink.clone())?,
+        };
+        let (answer, reusable) = self.runtime.block_on(vm.call(arguments, context, &control));
+        if reusable {
+            self.vm = Some(vm);
+        }
+        answer
+    }
+}
+
+impl std::fmt::Debug for LocalVm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalVm").field("script", &self.script.file).finish_non_exhaustive()
+    }
+}
+
+/// The time limit of a call: the caller's, who has seen the spec, else the spec's.
+pub(super) fn limit(script: &Script, context: &CallContext) -> Duration {
+    context.timeout.or(script.timeout).unwrap_or(DEFAULT_TIMEOUT)
+}

@@ -1,0 +1,117 @@
+//! The sandboxed Luau runtime that runs tool scripts.
+//!
+//! In: a [`Script`] (source, parameters, limits and granted permissions, resolved by the layer that reads the
+//! project) and a validated [`ToolCall`](crate::tool::ToolCall). Out: the JSON that the script returned, or a
+//! [`ToolError`](crate::tool::ToolError) that says what ended it, where, and with which traceback. [`ScriptRunner`]
+//! runs calls on threads of its own; [`LocalVm`] runs them on the caller's; [`check_script`] compiles and looks, but
+//! never runs.
+//!
+//! Invariants:
+//! - A call has a Lua state to itself from start to end, waiting included, and a fresh environment over read-only
+//!   globals: nothing a script does is seen by the next call or by another tool.
+//! - A call ends: at its deadline, at its memory limit or when its future is dropped, whatever the script does.
+//!   `pcall` does not catch any of these. A state that was stopped is thrown away.
+//! - The engine's threads never run script code and never wait for it.
+//! - A script reaches nothing but the host tables below and, through them, what its spec allows.
+//!
+//! What scripts see beyond Luau's own libraries: `json`, `log`, `time`, `task`, `tool`, `fs`; see `host`. Taken away:
+//! `require`, `loadstring`, `getfenv`, `setfenv`, `newproxy`, `debug.info`. The chunk's top level runs once per call,
+//! for at most 250 ms and without IO; it returns the tool's function, which gets the arguments in `:args` order.
+//!
+//! Absent on purpose: files on disk (but for the granted roots), schemas, specs, a second engine thread pool, native
+//! code generation. Luau promises memory safety, not termination of every library call: the calls found to run long
+//! without a safepoint (`string.find` with a plain pattern, `string.split`, `table.move`) are replaced or bounded.
+//!
+//! Source: Luau 0.740 through mlua 0.12; the limits were chosen by the measurements noted where they stand.
+
+mod bytecode;
+mod contract;
+mod control;
+mod convert;
+mod error;
+mod host;
+mod interrupt;
+mod local;
+mod permission;
+mod pool;
+mod runner;
+mod sandbox;
+mod vm;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+pub use contract::{Contract, LoadProblem, Returned, check_script};
+pub use host::{LogLevel, ScriptEvent, ScriptSink};
+pub use local::LocalVm;
+pub use permission::{PathGrant, Permissions};
+pub use runner::{RunnerOptions, ScriptRunner};
+
+/// The time limit of a call when neither the caller nor the spec says otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The memory limit of a call, in bytes, when the spec does not say otherwise.
+pub const DEFAULT_MEMORY: u64 = 64 << 20;
+/// The longest source, in bytes: the compiler allocates outside the memory limit and cannot be interrupted.
+pub const MAX_SOURCE: usize = 1 << 20;
+/// How long a script's top level may run.
+pub const TOP_LEVEL_LIMIT: Duration = Duration::from_millis(250);
+
+/// One parameter of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name in the arguments object.
+    pub name: String,
+    /// Whether its schema says `integer`: then a number beyond 2^53 is refused however it is written.
+    pub integer: bool,
+}
+
+impl Parameter {
+    /// A parameter of any type but integer.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), integer: false }
+    }
+}
+
+/// One loaded tool script. Immutable and shared: a changed file is a new `Arc<Script>`, whose states are its own.
+#[derive(Debug)]
+pub struct Script {
+    /// The tool's name.
+    pub tool: String,
+    /// The file as messages and tracebacks name it, as in `scripts/get_weather.lua`.
+    pub file: String,
+    /// The source.
+    pub source: Arc<[u8]>,
+    /// The parameters, in `:args` order.
+    pub parameters: Vec<Parameter>,
+    /// Whether the function's first parameter is the callback that takes the result.
+    pub is_async: bool,
+    /// The spec's time limit.
+    pub timeout: Option<Duration>,
+    /// The spec's memory limit, in bytes.
+    pub memory: Option<u64>,
+    /// What the spec allows.
+    pub permissions: Permissions,
+    compiled: OnceLock<Result<Arc<[u8]>, LoadProblem>>,
+}
+
+impl Script {
+    /// A script without parameters, limits of its own or permissions; set the fields before sharing it.
+    pub fn new(tool: impl Into<String>, file: impl Into<String>, source: impl AsRef<[u8]>) -> Self {
+        Self {
+            tool: tool.into(),
+            file: file.into(),
+            source: Arc::from(source.as_ref()),
+            parameters: Vec::new(),
+            is_async: false,
+            timeout: None,
+            memory: None,
+            permissions: Permissions::default(),
+            compiled: OnceLock::new(),
+        }
+    }
+
+    /// The bytecode, compiled the first time it is asked for: by [`check_script`] as a rule, else by the first call.
+    fn compiled(&self) -> Result<Arc<[u8]>, LoadProblem> {
+        self.compiled.get_or_init(|| contract::compile(self).map(Arc::from)).clone()
+    }
+}

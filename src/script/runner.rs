@@ -1,0 +1,387 @@
+//! Scripts on threads of their own.
+//!
+//! Calls wait in one queue; threads take from it whenever they are free to run something, so that a script which
+//! holds its thread gets no new neighbours and no call waits behind it. A call that has waited 50 ms in the queue
+//! means that every thread is held: another thread starts, up to a limit, and ends when it has been idle. On its
+//! thread a call is a local task: while its script waits, the thread runs others.
+//!
+//! Each thread owns its states (`pool`). Dropping a call's future stops its script; dropping the runner stops all.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::LocalSet;
+
+use super::Script;
+use super::control::{Control, Stop, lock, run_after};
+use super::host::ScriptSink;
+use super::local::limit;
+use super::pool::Pool;
+use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+
+/// A call that is in the queue for this long makes another thread start.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// A thread beyond the usual number ends after this long without a call.
+const IDLE: Duration = Duration::from_secs(10);
+/// Most calls in the queue.
+const MAX_QUEUE: usize = 10_000;
+/// Most calls that one thread runs at a time: each holds a state of its own.
+const MAX_PER_THREAD: usize = 256;
+/// Stack of a script thread: Luau bounds its own depth of C calls at 200.
+const STACK: usize = 4 << 20;
+
+/// How a [`ScriptRunner`] works.
+#[derive(Debug, Clone)]
+pub struct RunnerOptions {
+    /// Threads that run scripts; by default one for each processor.
+    pub threads: usize,
+    /// Most threads there may be while scripts hold theirs.
+    pub max_threads: usize,
+    /// Where log lines and progress go.
+    pub sink: ScriptSink,
+}
+
+impl Default for RunnerOptions {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        Self { threads, max_threads: threads + 62, sink: ScriptSink::default() }
+    }
+}
+
+/// Runs scripts on threads of its own; cheap to call from any executor.
+pub struct ScriptRunner {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: RunnerOptions,
+    state: Mutex<State>,
+    /// Whether a look at the queue is due.
+    look_due: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Job>,
+    threads: BTreeMap<u64, Thread>,
+    next_thread: u64,
+    /// The calls that threads have taken, to be stopped with the runner.
+    running: BTreeMap<u64, Arc<Control>>,
+    next_call: u64,
+    closed: bool,
+}
+
+struct Thread {
+    wake: Arc<Notify>,
+    /// Whether it waits for a call, having been told of none.
+    idle: bool,
+}
+
+struct Job {
+    script: Arc<Script>,
+    call: ToolCall,
+    context: CallContext,
+    control: Arc<Control>,
+}
+
+impl ScriptRunner {
+    /// A runner; its threads start with its first call.
+    pub fn new(options: RunnerOptions) -> Self {
+        Self {
+            shared: Arc::new(Shared { options, state: Mutex::default(), look_due: AtomicBool::new(false) }),
+        }
+    }
+
+    /// Runs `call` in `script` to its end. The arguments are valid under the tool's schema. Dropping the future stops
+    /// the script. The time limit is the context's, else the script's, else
+    /// [`DEFAULT_TIMEOUT`](super::DEFAULT_TIMEOUT), and runs from the script's start.
+    ///
+    /// # Errors
+    /// However the call failed.
+    pub fn call(
+        &self,
+        script: Arc<Script>,
+        call: ToolCall,
+        context: CallContext,
+    ) -> BoxFuture<'static, Result<Value, ToolError>> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            let (sender, receiver) = oneshot::channel();
+            let control = Control::new(limit(&script, &context), Some(sender));
+            let _canceller = CancelOnDrop(Arc::clone(&control));
+            submit(&shared, Job { script, call, context, control })?;
+            receiver.await.unwrap_or_else(|_| {
+                Err(ToolError::new(
+                    ToolErrorKind::Internal,
+                    "the thread that ran the script was lost; this is a bug",
+                ))
+            })
+        })
+    }
+}
+
+impl Drop for ScriptRunner {
+    fn drop(&mut self) {
+        let mut state = lock(&self.shared.state);
+        state.closed = true;
+        let waiting = std::mem::take(&mut state.queue);
+        let running = std::mem::take(&mut state.running);
+        for thread in state.threads.values() {
+            thread.wake.notify_one();
+        }
+        drop(state);
+        for control in waiting.into_iter().map(|job| job.control).chain(running.into_values()) {
+            control.stop(Stop::Canceled);
+            control.answer(Err(closed()));
+        }
+    }
+}
+
+impl fmt::Debug for ScriptRunner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptRunner").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+struct CancelOnDrop(Arc<Control>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        // After its answer a call has ended and this does nothing.
+        self.0.stop(Stop::Canceled);
+    }
+}
+
+fn submit(shared: &Arc<Shared>, job: Job) -> Result<(), ToolError> {
+    let mut state = lock(&shared.state);
+    if state.closed {
+        return Err(closed());
+    }
+    if state.queue.len() >= MAX_QUEUE {
+        return Err(ToolError::new(
+            ToolErrorKind::Internal,
+            format!("{MAX_QUEUE} calls of scripts are waiting already"),
+        ));
+    }
+    state.queue.push_back(job);
+    wake_one(shared, &mut state)?;
+    drop(state);
+    look_later(shared);
+    Ok(())
+}
+
+/// Wakes an idle thread for the queue's calls; starts one while there are fewer than usual.
+fn wake_one(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError> {
+    if let Some(thread) = state.threads.values_mut().find(|thread| thread.idle) {
+        thread.idle = false;
+        thread.wake.notify_one();
+        return Ok(());
+    }
+    if state.threads.len() < shared.options.threads.max(1) {
+        return start_thread(shared, state);
+    }
+    // All are busy. Those whose scripts wait will see the call at once, the others when they are free.
+    for thread in state.threads.values() {
+        thread.wake.notify_one();
+    }
+    Ok(())
+}
+
+/// Has the watchdog look at the queue after [`PATIENCE`].
+fn look_later(shared: &Arc<Shared>) {
+    if shared.look_due.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let weak = Arc::downgrade(shared);
+    run_after(PATIENCE, move || {
+        let Some(shared) = weak.upgrade() else { return };
+        shared.look_due.store(false, Ordering::Release);
+        let mut state = lock(&shared.state);
+        if state.queue.is_empty() || state.closed {
+            return;
+        }
+        // A thread that was woken may have begun to run a script of its own again.
+        for thread in state.threads.values() {
+            thread.wake.notify_one();
+        }
+        if state.threads.len() < shared.options.max_threads
+            && let Err(error) = start_thread(&shared, &mut state)
+        {
+            tracing::warn!(%error, "no further thread for scripts");
+        }
+        drop(state);
+        look_later(&shared);
+    });
+}
+
+fn start_thread(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError> {
+    let id = state.next_thread;
+    state.next_thread += 1;
+    let wake = Arc::new(Notify::new());
+    let (worker, notified) = (Arc::clone(shared), Arc::clone(&wake));
+    std::thread::Builder::new()
+        .name(format!("deftool-script-{id}"))
+        .stack_size(STACK)
+        .spawn(move || {
+            // Also when a panic unwinds the thread.
+            let _left = Leave { shared: Arc::clone(&worker), id };
+            run_thread(&worker, id, &notified);
+        })
+        .map_err(|error| {
+            ToolError::new(ToolErrorKind::Internal, format!("no thread to run the script: {error}"))
+        })?;
+    state.threads.insert(id, Thread { wake, idle: false });
+    Ok(())
+}
+
+struct Leave {
+    shared: Arc<Shared>,
+    id: u64,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let mut state = lock(&self.shared.state);
+        state.threads.remove(&self.id);
+        // A call that came while this thread left.
+        if !state.queue.is_empty() && !state.closed && state.threads.is_empty() {
+            drop(start_thread(&self.shared, &mut state));
+        }
+    }
+}
+
+fn run_thread(shared: &Arc<Shared>, id: u64, wake: &Notify) {
+    let runtime =
+        match tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(4).build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                tracing::error!(%error, "a thread for scripts could not start its timers");
+                return;
+            }
+        };
+    let tasks = LocalSet::new();
+    tasks.block_on(&runtime, take_calls(shared, id, wake));
+    drop(tasks);
+    // A blocked file read must not hold the process.
+    runtime.shutdown_background();
+}
+
+enum Taken {
+    Job(Box<Job>, u64),
+    Nothing,
+    Closed,
+}
+
+async fn take_calls(shared: &Arc<Shared>, id: u64, wake: &Notify) {
+    let pool = Rc::new(RefCell::new(Pool::new(shared.options.sink.clone())));
+    let running = Rc::new(Cell::new(0_usize));
+    loop {
+        match take(shared, id, running.get()) {
+            Taken::Job(job, call) => {
+                running.set(running.get() + 1);
+                let ended =
+                    Ended { shared: Arc::clone(shared), call, running: Rc::clone(&running), thread: id };
+                let pool = Rc::clone(&pool);
+                tokio::task::spawn_local(async move {
+                    let _ended = ended;
+                    run_job(*job, &pool).await;
+                });
+                // Runs the new call up to its first wait before the next is taken.
+                tokio::task::yield_now().await;
+            }
+            Taken::Closed => return,
+            Taken::Nothing => {
+                let idle = running.get() == 0;
+                if tokio::time::timeout(IDLE, wake.notified()).await.is_err() && idle && running.get() == 0 {
+                    pool.borrow_mut().drop_unused();
+                    if may_leave(shared, id) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct Ended {
+    shared: Arc<Shared>,
+    call: u64,
+    running: Rc<Cell<usize>>,
+    thread: u64,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let running = self.running.replace(self.running.get().saturating_sub(1));
+        let mut state = lock(&self.shared.state);
+        state.running.remove(&self.call);
+        if running >= MAX_PER_THREAD
+            && let Some(thread) = state.threads.get(&self.thread)
+        {
+            // It was full and has stopped looking at the queue.
+            thread.wake.notify_one();
+        }
+    }
+}
+
+fn take(shared: &Arc<Shared>, id: u64, running: usize) -> Taken {
+    let mut state = lock(&shared.state);
+    if state.closed {
+        return Taken::Closed;
+    }
+    let job = if running < MAX_PER_THREAD { state.queue.pop_front() } else { None };
+    if let Some(thread) = state.threads.get_mut(&id) {
+        thread.idle = job.is_none() && running < MAX_PER_THREAD;
+    }
+    let Some(job) = job else { return Taken::Nothing };
+    if !state.queue.is_empty()
+        && let Err(error) = wake_one(shared, &mut state)
+    {
+        tracing::warn!(%error, "no further thread for scripts");
+    }
+    let call = state.next_call;
+    state.next_call += 1;
+    state.running.insert(call, Arc::clone(&job.control));
+    Taken::Job(Box::new(job), call)
+}
+
+/// Whether a thread that was idle is one too many; then it is forgotten.
+fn may_leave(shared: &Shared, id: u64) -> bool {
+    let mut state = lock(&shared.state);
+    if state.threads.len() > shared.options.threads.max(1) && state.queue.is_empty() {
+        state.threads.remove(&id);
+        return true;
+    }
+    false
+}
+
+async fn run_job(job: Job, pool: &RefCell<Pool>) {
+    let Job { script, call, context, control } = job;
+    if let Some(reason) = control.stopped() {
+        return control.answer(Err(control.error(reason)));
+    }
+    let taken = pool.borrow_mut().take(&script);
+    let answer = match taken {
+        Err(error) => Err(error),
+        Ok(mut vm) => {
+            let (answer, reusable) = vm.call(&call.arguments, context, &control).await;
+            if reusable {
+                pool.borrow_mut().give_back(&script, vm);
+            }
+            answer
+        }
+    };
+    control.answer(answer);
+}
+
+fn closed() -> ToolError {
+    ToolError::new(ToolErrorKind::Canceled, "the script runner has ended")
+}

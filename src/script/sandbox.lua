@@ -1,0 +1,104 @@
+-- Runs once in every new state, before it is sealed: mends and bounds Luau's own libraries.
+-- `host` holds the Rust functions it needs; it returns the guard.
+local host = ...
+local PENDING = host.pending
+local caught, capture, find_plain, split_plain = host.caught, host.capture, host.find_plain, host.split_plain
+
+local pcall, xpcall, error, type, select = pcall, xpcall, error, type, select
+local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
+local pack, unpack = table.pack, table.unpack
+
+-- A stop (deadline, memory, cancellation) passes through every pcall: `caught` raises it again.
+local function settled(ok, ...)
+  if ok then
+    return true, ...
+  end
+  return false, caught((...))
+end
+
+_G.pcall = function(...)
+  return settled(pcall(...))
+end
+
+_G.xpcall = function(called, handler, ...)
+  return settled(xpcall(called, function(raised)
+    return handler(caught(raised))
+  end, ...))
+end
+
+-- A host function that waits yields PENDING to whoever polls the call. In a script's own coroutine that yield arrives
+-- here instead, and is handed on until the engine is reached.
+local function await(co)
+  local results
+  repeat
+    yield(PENDING)
+    results = pack(resume(co))
+  until not results[1] or results[2] ~= PENDING
+  return settled(unpack(results, 1, results.n))
+end
+
+local function resumed(co, ok, ...)
+  if ok and (...) == PENDING then
+    return await(co)
+  end
+  return settled(ok, ...)
+end
+
+local function unwrapped(ok, ...)
+  if ok then
+    return ...
+  end
+  error((...), 0)
+end
+
+local safe_coroutine = table.clone(coroutine)
+function safe_coroutine.resume(co, ...)
+  return resumed(co, resume(co, ...))
+end
+function safe_coroutine.wrap(called)
+  local co = create(called)
+  return function(...)
+    return unwrapped(resumed(co, resume(co, ...)))
+  end
+end
+
+-- Luau searches plain text naively and without a safepoint: 20 MB for 10 MB takes days. Long needles go to a linear
+-- search.
+local NEEDLE = 64
+local find, split = string.find, string.split
+function string.find(text, pattern, init, plain)
+  if type(pattern) == "string" and #pattern > NEEDLE and type(text) == "string" then
+    local known, first, last = find_plain(text, pattern, init, plain)
+    if known then
+      return first, last
+    end
+  end
+  return find(text, pattern, init, plain)
+end
+function string.split(text, separator)
+  if type(separator) == "string" and #separator > NEEDLE and type(text) == "string" then
+    return split_plain(text, separator)
+  end
+  return split(text, separator)
+end
+
+-- table.move has no safepoint either, and moves nothing for as long as it is told.
+local MOVE = 4e6
+local move = table.move
+function table.move(from, first, last, at, ...)
+  if type(first) == "number" and type(last) == "number" and last - first > MOVE then
+    error("table.move: more than 4 million elements at a time", 2)
+  end
+  return move(from, first, last, at, ...)
+end
+
+_G.coroutine = safe_coroutine
+_G.debug = { traceback = debug.traceback }
+_G.require = host.require
+for _, name in { "loadstring", "getfenv", "setfenv", "newproxy", "collectgarbage" } do
+  _G[name] = nil
+end
+
+return function(called, ...)
+  return xpcall(called, capture, ...)
+end

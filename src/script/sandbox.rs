@@ -1,0 +1,223 @@
+//! A new Lua state made safe: libraries mended by `sandbox.lua`, host tables added, globals sealed.
+//!
+//! Order matters: `sandbox.lua` takes away what lets a script leave its environment and replaces `pcall`, `xpcall`,
+//! `coroutine.resume`, `coroutine.wrap`, `string.find`, `string.split` and `table.move`; then the host tables come;
+//! then `sandbox(true)` makes every library, every built-in metatable and the globals read-only. A call's environment
+//! is a new table over these globals, so that nothing can be left behind.
+
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
+
+use memchr::memmem;
+use mlua::chunk::{ChunkMode, Compiler};
+use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value as LuaValue, VmState};
+
+use super::control::Stop;
+use super::error::{self, HostError, Raised};
+use super::host::{self, Host, Marks};
+use super::interrupt::Parked;
+use super::{LoadProblem, Script};
+use crate::tool::{ToolError, ToolErrorKind};
+
+/// A state that runs one script, ready for its first call.
+pub(super) struct Sandbox {
+    pub(super) lua: Lua,
+    /// The loaded chunk; every call runs a clone of it.
+    pub(super) template: Function,
+    /// The metatable of every call's environment.
+    pub(super) over_globals: Table,
+    pub(super) marks: Marks,
+    pub(super) parked: Parked,
+}
+
+/// Threads that mlua keeps for reuse in a state.
+const SPARE_THREADS: usize = 4;
+
+static PRELUDE: LazyLock<Result<Vec<u8>, String>> =
+    LazyLock::new(|| Compiler::new().compile(include_str!("sandbox.lua")).map_err(|error| error.to_string()));
+
+/// Makes a state for `script`, whose host functions share `host`.
+///
+/// # Errors
+/// [`ToolErrorKind::Load`] when the source does not compile, [`ToolErrorKind::Internal`] when a state cannot be made.
+pub(super) fn build(script: &Script, host: &Rc<Host>) -> Result<Sandbox, ToolError> {
+    let bytecode = script.compiled().map_err(|problem: LoadProblem| problem.into_tool_error())?;
+    seal(script, host, &bytecode).map_err(|error| {
+        ToolError::new(ToolErrorKind::Internal, format!("no Lua state for {}: {error}", script.file))
+    })
+}
+
+fn seal(script: &Script, host: &Rc<Host>, bytecode: &Arc<[u8]>) -> mlua::Result<Sandbox> {
+    let libraries = StdLib::COROUTINE
+        | StdLib::TABLE
+        | StdLib::OS
+        | StdLib::STRING
+        | StdLib::UTF8
+        | StdLib::BIT
+        | StdLib::MATH
+        | StdLib::BUFFER
+        | StdLib::VECTOR
+        | StdLib::DEBUG;
+    let lua = Lua::new_with(libraries, LuaOptions::new().thread_pool_size(SPARE_THREADS))?;
+    let globals = lua.globals();
+
+    let array = lua.create_table()?;
+    array.raw_set("__metatable", "json.array")?;
+    array.set_readonly(true);
+    let failure = lua.create_table()?;
+    failure.raw_set("__metatable", "tool.failure")?;
+    failure.raw_set(
+        "__tostring",
+        lua.create_function(|_, failure: Table| failure.raw_get::<LuaValue>("message"))?,
+    )?;
+    failure.set_readonly(true);
+
+    let guard = run_prelude(&lua, host, &failure)?;
+    let marks = Marks { array, failure, guard };
+    host::install(&lua, &globals, host, &marks, script)?;
+    lua.sandbox(true)?;
+
+    // Loaded after sealing: Luau resolves names like `math.floor` now, once, which read-only globals make safe.
+    let template = lua
+        .load(&**bytecode)
+        .set_name(format!("={}", script.file))
+        .set_mode(ChunkMode::Binary)
+        .into_function()?;
+    let over_globals = lua.create_table()?;
+    over_globals.raw_set("__index", globals)?;
+    over_globals.raw_set("__metatable", "the globals")?;
+    over_globals.set_readonly(true);
+
+    let shared = Rc::clone(host);
+    let parked = Parked::install(&lua, move |_| match stopping(&shared) {
+        Some(error) => Err(error),
+        None => Ok(VmState::Continue),
+    });
+    Ok(Sandbox { lua, template, over_globals, marks, parked })
+}
+
+fn run_prelude(lua: &Lua, host: &Rc<Host>, failure: &Table) -> mlua::Result<Function> {
+    let bytecode = PRELUDE.as_ref().map_err(mlua::Error::runtime)?;
+    let functions = lua.create_table()?;
+    functions.raw_set("pending", LuaValue::LightUserData(Lua::poll_pending()))?;
+    let (shared, mark) = (Rc::clone(host), failure.clone());
+    functions
+        .raw_set("caught", lua.create_function(move |lua, raised| caught(lua, &shared, &mark, raised))?)?;
+    let (shared, mark) = (Rc::clone(host), failure.clone());
+    functions.raw_set(
+        "capture",
+        lua.create_function(move |lua, raised: LuaValue| {
+            let error = raised_error(lua, &shared, &mark, &raised);
+            shared.raised.replace(Some(error));
+            Ok(())
+        })?,
+    )?;
+    functions.raw_set("find_plain", lua.create_function(find_plain)?)?;
+    functions.raw_set("split_plain", lua.create_function(split_plain)?)?;
+    functions.raw_set(
+        "require",
+        lua.create_function(|_, ()| -> mlua::Result<()> {
+            Err(HostError::script("require is not available yet: modules in scripts/lib cannot be loaded"))
+        })?,
+    )?;
+    lua.load(bytecode)
+        .set_name(format!("={}", error::PRELUDE_NAME))
+        .set_mode(ChunkMode::Binary)
+        .call(functions)
+}
+
+/// What `pcall` gives its caller for `raised`: host errors as the text that a Lua error would have.
+fn caught(lua: &Lua, host: &Host, failure: &Table, raised: LuaValue) -> mlua::Result<LuaValue> {
+    if let Some(error) = stopping(host) {
+        return Err(error);
+    }
+    match &raised {
+        LuaValue::String(text) if text.as_bytes() == error::OUT_OF_MEMORY.as_bytes() => {
+            Err(out_of_memory(host))
+        }
+        LuaValue::String(text) if text.as_bytes().starts_with(error::PRELUDE_NAME.as_bytes()) => {
+            let text = text.to_string_lossy();
+            let Some(message) = error::outside_prelude(&text) else { return Ok(raised) };
+            Ok(LuaValue::String(lua.create_string(format!("{}{message}", error::place(lua, &host.file)))?))
+        }
+        LuaValue::Error(_) => match error::read_raised(&raised, failure) {
+            Raised::Memory => Err(out_of_memory(host)),
+            Raised::Failure(message) | Raised::Placed(message) | Raised::Host(_, message) => {
+                let text = format!("{}{}", error::place(lua, &host.file), error::message(&message));
+                Ok(LuaValue::String(lua.create_string(text)?))
+            }
+        },
+        _ => Ok(raised),
+    }
+}
+
+/// The error that ends a call whose script raised `raised` and did not catch it.
+pub(super) fn raised_error(lua: &Lua, host: &Host, failure: &Table, raised: &LuaValue) -> ToolError {
+    let (kind, text) = match error::read_raised(raised, failure) {
+        Raised::Memory => {
+            drop(out_of_memory(host));
+            return ToolError::new(ToolErrorKind::Memory, error::OUT_OF_MEMORY);
+        }
+        Raised::Failure(message) => return ToolError::new(ToolErrorKind::Failure, error::message(&message)),
+        Raised::Placed(message) if message.starts_with(&host.file) => (ToolErrorKind::Script, message),
+        Raised::Placed(message) => {
+            (ToolErrorKind::Script, format!("{}{message}", error::place(lua, &host.file)))
+        }
+        Raised::Host(kind, message) => (kind, format!("{}{message}", error::place(lua, &host.file))),
+    };
+    let told = ToolError::new(kind, error::message(&text));
+    match error::traceback(lua, &host.file) {
+        Some(traceback) => told.with_details(traceback),
+        None => told,
+    }
+}
+
+fn stopping(host: &Host) -> Option<mlua::Error> {
+    let control = host.control.borrow();
+    let reason = control.as_ref()?.stopped()?;
+    Some(mlua::Error::runtime(format!("stopped: {reason:?}")))
+}
+
+fn out_of_memory(host: &Host) -> mlua::Error {
+    if let Some(control) = host.control.borrow().as_ref() {
+        control.stop(Stop::Memory);
+    }
+    mlua::Error::MemoryError(String::from(error::OUT_OF_MEMORY))
+}
+
+/// `string.find` without a pattern's specials: whether it applies, then the first and last byte, from 1.
+// The signature is that of a host function.
+#[allow(clippy::unnecessary_wraps)]
+fn find_plain(
+    _: &Lua,
+    (text, needle, init, plain): (LuaString, LuaString, Option<i64>, LuaValue),
+) -> mlua::Result<(bool, Option<usize>, Option<usize>)> {
+    let (text, needle) = (text.as_bytes(), needle.as_bytes());
+    let plain = !matches!(plain, LuaValue::Nil | LuaValue::Boolean(false));
+    if !plain && needle.iter().any(|byte| b"^$*+?.([%-".contains(byte)) {
+        return Ok((false, None, None));
+    }
+    // As in Lua: negative counts from the end, and what is before the start is the start.
+    let init = init.unwrap_or(1);
+    let offset = usize::try_from(init.unsigned_abs()).unwrap_or(usize::MAX);
+    let start = if init < 0 { text.len().saturating_sub(offset) } else { offset.saturating_sub(1) };
+    let found = text.get(start..).and_then(|rest| memmem::find(rest, &needle)).map(|at| start + at);
+    Ok((true, found.map(|at| at + 1), found.map(|at| at + needle.len())))
+}
+
+fn split_plain(lua: &Lua, (text, separator): (LuaString, LuaString)) -> mlua::Result<Table> {
+    let (text, separator) = (text.as_bytes(), separator.as_bytes());
+    let pieces = lua.create_table()?;
+    let mut start = 0;
+    let ends = memmem::find_iter(&text, &separator).map(|at| (at, at + separator.len()));
+    for (end, next) in ends.chain(std::iter::once((text.len(), text.len()))) {
+        pieces.raw_push(lua.create_string(text.get(start..end).unwrap_or_default())?)?;
+        start = next;
+    }
+    Ok(pieces)
+}
+
+/// The tool's function and its arguments, as the guard takes them.
+pub(super) fn guarded(function: Function, arguments: Vec<LuaValue>) -> MultiValue {
+    std::iter::once(LuaValue::Function(function)).chain(arguments).collect()
+}

@@ -1,0 +1,296 @@
+//! One Lua state for one script, and one call in it.
+//!
+//! A call: the memory limit is set to what the state uses plus the script's limit; the interrupt is armed; the clock
+//! starts; a clone of the loaded chunk runs in a new environment (the top level, 250 ms, no IO) and returns the
+//! tool's function; that runs in a coroutine with the arguments and may wait. The watchdog (`control`) ends all of
+//! it at the deadline. Afterwards the state is either clean and can run the next call, or is to be dropped: after a
+//! stop, with tasks left, or grown.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::stream::{FuturesUnordered, Stream};
+use mlua::{Function, Lua, MultiValue, Value as LuaValue};
+use serde_json::{Map, Value};
+
+use super::control::{Answer, Control, Stop, Watched, now};
+use super::host::{Host, LogLevel, Phase, ScriptSink, TaskThread};
+use super::sandbox::{self, Sandbox};
+use super::{DEFAULT_MEMORY, Parameter, Script, TOP_LEVEL_LIMIT, convert, error};
+use crate::tool::{CallContext, ToolError, ToolErrorKind};
+
+/// A state that holds this much more than when it was new is not kept.
+const MAX_GROWTH: usize = 16 << 20;
+
+/// A Lua state that runs one script.
+pub(super) struct Vm {
+    sandbox: Sandbox,
+    host: Rc<Host>,
+    parameters: Vec<Parameter>,
+    is_async: bool,
+    memory: usize,
+    used_when_new: usize,
+}
+
+impl Vm {
+    /// A new state for `script`; takes about 50 µs and half a megabyte.
+    ///
+    /// # Errors
+    /// When the script does not compile.
+    pub(super) fn new(script: &Script, sink: ScriptSink) -> Result<Self, ToolError> {
+        let host = Rc::new(Host::new(script, sink));
+        let sandbox = sandbox::build(script, &host)?;
+        let memory = script.memory.unwrap_or(DEFAULT_MEMORY);
+        Ok(Self {
+            used_when_new: sandbox.lua.used_memory(),
+            sandbox,
+            host,
+            parameters: script.parameters.clone(),
+            is_async: script.is_async,
+            memory: usize::try_from(memory).unwrap_or(usize::MAX / 4).min(usize::MAX / 4),
+        })
+    }
+
+    /// Runs one call; its answer, and whether the state may run another. Dropped before its end it stops the script,
+    /// and the state must be dropped too.
+    pub(super) async fn call(
+        &mut self,
+        arguments: &Map<String, Value>,
+        context: CallContext,
+        control: &Arc<Control>,
+    ) -> (Answer, bool) {
+        let limit = self.lua().used_memory().saturating_add(self.memory);
+        if let Err(error) = self.lua().set_memory_limit(limit) {
+            return (Err(internal(&error)), false);
+        }
+        self.host.begin(context, control);
+        let armed = self.sandbox.parked.arm(control.switch());
+        let started = now();
+        let (load_limit, reason) = if control.timeout() <= TOP_LEVEL_LIMIT {
+            (control.timeout(), Stop::Timeout)
+        } else {
+            (TOP_LEVEL_LIMIT, Stop::SlowLoad)
+        };
+        control.set_deadline(started, load_limit, reason);
+        let watched = Watched::start(control);
+        let answer = self.run(arguments, control, started).await;
+        drop(watched);
+        drop(armed);
+
+        let stopped = control.stopped();
+        let answered = self.host.answer.borrow_mut().take();
+        let answer = self.conclude(answer, answered, stopped.map(|reason| control.error(reason)));
+        let clean = self.host.end();
+        let grown = self.lua().used_memory().saturating_sub(self.used_when_new) > MAX_GROWTH;
+        (answer, clean && stopped.is_none() && !grown)
+    }
+
+    fn lua(&self) -> &Lua {
+        &self.sandbox.lua
+    }
+
+    async fn run(&self, arguments: &Map<String, Value>, control: &Arc<Control>, started: u64) -> Answer {
+        let function = self.load()?;
+        if let Some(reason) = control.stopped() {
+            return Err(control.error(reason));
+        }
+        control.set_deadline(started, control.timeout(), Stop::Timeout);
+        let mut passed = Vec::with_capacity(self.parameters.len() + 1);
+        if self.is_async {
+            passed.push(LuaValue::Function(self.callback().map_err(|error| internal(&error))?));
+        }
+        for Parameter { name, integer } in &self.parameters {
+            let array = &self.sandbox.marks.array;
+            passed.push(
+                convert::argument_to_lua(self.lua(), arguments, name, *integer, array)
+                    .map_err(|refusal| error::bad_argument(&refusal))?,
+            );
+        }
+        self.host.phase.set(Phase::Function);
+        let main = self.sandbox.marks.guard.call_async::<MultiValue>(sandbox::guarded(function, passed));
+        self.drive(main, control).await
+    }
+
+    /// Runs the chunk's top level in a new environment; what it returns must be a function.
+    fn load(&self) -> Result<Function, ToolError> {
+        self.host.phase.set(Phase::TopLevel);
+        let returned = self.run_chunk().map_err(|error| self.lua_error(&error));
+        match returned.and_then(|results| self.settle(results)) {
+            Ok(LuaValue::Function(function)) => Ok(function),
+            Ok(other) => Err(ToolError::new(
+                ToolErrorKind::Load,
+                format!(
+                    "{}: the script must return a function, it returned {}",
+                    self.host.file,
+                    match &other {
+                        LuaValue::Nil => "nothing",
+                        other => convert::type_name(other),
+                    }
+                ),
+            )),
+            Err(error) => Err(match error.kind {
+                ToolErrorKind::Memory | ToolErrorKind::Internal => error,
+                _ => ToolError { kind: ToolErrorKind::Load, ..error },
+            }),
+        }
+    }
+
+    fn run_chunk(&self) -> mlua::Result<MultiValue> {
+        let environment = self.lua().create_table()?;
+        environment.set_metatable(Some(self.sandbox.over_globals.clone()))?;
+        // The environment falls back to read-only globals, so what Luau resolved at load still holds.
+        environment.set_safeenv(true);
+        let chunk = self.sandbox.template.deep_clone()?;
+        chunk.set_environment(environment)?;
+        self.sandbox.marks.guard.call(chunk)
+    }
+
+    /// The callback that an `:async` tool gets first.
+    fn callback(&self) -> mlua::Result<Function> {
+        let host = Rc::clone(&self.host);
+        let array = self.sandbox.marks.array.clone();
+        self.lua().create_function(move |_, result: LuaValue| {
+            if host.answer.borrow().is_some() {
+                host.log(LogLevel::Warn, "the callback was called again; the first result counts");
+                return Ok(());
+            }
+            let answer = convert::to_json(&result, &array).map_err(|refusal| error::unserialisable(&refusal));
+            host.answer.replace(Some(answer));
+            Ok(())
+        })
+    }
+
+    /// Polls the tool's function and its tasks until the call is decided.
+    async fn drive(&self, main: impl Future<Output = mlua::Result<MultiValue>>, control: &Control) -> Answer {
+        let mut main = pin!(main);
+        let mut main_ended = false;
+        let mut tasks: FuturesUnordered<TaskThread> = FuturesUnordered::new();
+        poll_fn(|context| {
+            control.register(context.waker());
+            if let Some(reason) = control.stopped() {
+                return Poll::Ready(Err(control.error(reason)));
+            }
+            if !main_ended && let Poll::Ready(returned) = main.as_mut().poll(context) {
+                main_ended = true;
+                let ended = self.ended(returned);
+                if !self.is_async {
+                    return Poll::Ready(ended.and_then(|result| self.serialise(&result)));
+                }
+                if let Err(error) = ended {
+                    return Poll::Ready(Err(error));
+                }
+            }
+            if let Poll::Ready(Err(error)) = self.poll_tasks(Pin::new(&mut tasks), context, control) {
+                return Poll::Ready(Err(error));
+            }
+            if self.host.answer.borrow().is_some() {
+                // What was answered is taken by `conclude`.
+                return Poll::Ready(Ok(Value::Null));
+            }
+            if main_ended && tasks.is_empty() {
+                return Poll::Ready(Err(ToolError::new(
+                    ToolErrorKind::Script,
+                    format!("{}: the script ended without calling its callback", self.host.file),
+                )));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Runs the tasks that can run; ready when there are none.
+    fn poll_tasks(
+        &self,
+        mut tasks: Pin<&mut FuturesUnordered<TaskThread>>,
+        context: &mut Context<'_>,
+        control: &Control,
+    ) -> Poll<Result<(), ToolError>> {
+        loop {
+            let started = std::mem::take(&mut *self.host.started.borrow_mut());
+            let idle = started.is_empty();
+            for task in started {
+                tasks.push(task);
+            }
+            if tasks.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            match tasks.as_mut().poll_next(context) {
+                Poll::Ready(Some(returned)) => {
+                    self.host.tasks.set(self.host.tasks.get().saturating_sub(1));
+                    if let Err(error) = self.ended(returned) {
+                        return Poll::Ready(Err(error));
+                    }
+                }
+                Poll::Pending if idle && self.host.started.borrow().is_empty() => return Poll::Pending,
+                Poll::Ready(None) | Poll::Pending => {}
+            }
+            if control.stopped().is_some() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn ended(&self, returned: mlua::Result<MultiValue>) -> Result<LuaValue, ToolError> {
+        returned.map_err(|error| self.lua_error(&error)).and_then(|results| self.settle(results))
+    }
+
+    /// The first result of a guarded function, or what it raised.
+    fn settle(&self, results: MultiValue) -> Result<LuaValue, ToolError> {
+        let extra = results.len().saturating_sub(2);
+        let mut results = results.into_iter();
+        let ok = matches!(results.next(), Some(LuaValue::Boolean(true)));
+        let value = results.next().unwrap_or(LuaValue::Nil);
+        if !ok {
+            return Err(self.host.raised.borrow_mut().take().unwrap_or_else(|| {
+                sandbox::raised_error(self.lua(), &self.host, &self.sandbox.marks.failure, &value)
+            }));
+        }
+        if extra > 0 && self.host.phase.get() == Phase::Function {
+            let text = format!("the script returned {} values; only the first is the result", extra + 1);
+            self.host.log(LogLevel::Warn, &text);
+        }
+        Ok(value)
+    }
+
+    fn serialise(&self, result: &LuaValue) -> Answer {
+        convert::to_json(result, &self.sandbox.marks.array).map_err(|refusal| error::unserialisable(&refusal))
+    }
+
+    /// An error that left its guard: one of mlua's own, or a stop, which interrupts the guard as well.
+    fn lua_error(&self, raised: &mlua::Error) -> ToolError {
+        self.host.raised.borrow_mut().take().unwrap_or_else(|| {
+            let raised = LuaValue::Error(Box::new(raised.clone()));
+            sandbox::raised_error(self.lua(), &self.host, &self.sandbox.marks.failure, &raised)
+        })
+    }
+
+    /// What the call ends with: the callback's result stands before all, then a stop, then what the script did.
+    fn conclude(&self, ended: Answer, answered: Option<Answer>, stopped: Option<ToolError>) -> Answer {
+        match (answered, stopped, ended) {
+            (Some(answer), stopped, ended) => {
+                if let Some(error) = stopped.or(ended.err()) {
+                    let text = format!("after the callback was called: {}", error.message);
+                    self.host.log(LogLevel::Error, &text);
+                }
+                answer
+            }
+            (None, Some(error), Err(ToolError { details: Some(details), .. })) => {
+                Err(error.with_details(details))
+            }
+            (None, Some(error), _) => Err(error),
+            (None, None, ended) => ended,
+        }
+    }
+}
+
+fn internal(error: &mlua::Error) -> ToolError {
+    match error::read_error(error) {
+        error::Raised::Memory => {
+            ToolError::new(ToolErrorKind::Memory, "the script was stopped at its memory limit")
+        }
+        _ => ToolError::new(ToolErrorKind::Internal, error::message(&error.to_string())),
+    }
+}

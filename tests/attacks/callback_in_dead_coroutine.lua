@@ -1,0 +1,4 @@
+-- expect: script
+-- says: without calling
+-- async: true
+return function(done) coroutine.create(function() done(1) end) end

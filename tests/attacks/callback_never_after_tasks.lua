@@ -1,0 +1,4 @@
+-- expect: script
+-- says: without calling
+-- async: true
+return function(done) task.delay(0.01, print) end

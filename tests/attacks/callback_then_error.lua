@@ -1,0 +1,4 @@
+-- expect: ok
+-- says: 1
+-- async: true
+return function(done) done(1) error("late") end

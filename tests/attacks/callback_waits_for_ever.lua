@@ -1,0 +1,3 @@
+-- expect: timeout
+-- async: true
+return function(done) task.wait(60) done(1) end

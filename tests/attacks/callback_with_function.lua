@@ -1,0 +1,4 @@
+-- expect: unserialisable
+-- path: .f
+-- async: true
+return function(done) done({ f = print }) end

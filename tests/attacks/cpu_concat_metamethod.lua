@@ -1,0 +1,4 @@
+-- expect: timeout
+return function()
+  return setmetatable({}, { __concat = function() while true do end end }) .. "x"
+end

@@ -1,0 +1,2 @@
+-- expect: script
+return function() return string.format("%99999999d", 1) end

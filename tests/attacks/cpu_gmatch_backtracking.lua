@@ -1,0 +1,4 @@
+-- expect: timeout
+return function()
+  for found in string.gmatch(string.rep("a", 40000), ".-.-.-b") do end
+end

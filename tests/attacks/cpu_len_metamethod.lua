@@ -1,0 +1,4 @@
+-- expect: timeout
+return function()
+  return #setmetatable({}, { __len = function() while true do end end })
+end

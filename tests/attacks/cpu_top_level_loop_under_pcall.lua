@@ -1,0 +1,3 @@
+-- expect: timeout
+pcall(function() while true do end end)
+while true do pcall(function() while true do end end) end

@@ -1,0 +1,2 @@
+-- expect: timeout
+return function() while true do task.wait(0) end end

@@ -1,0 +1,2 @@
+-- expect: timeout
+return function() while true do coroutine.yield() end end

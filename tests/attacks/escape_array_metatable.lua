@@ -1,0 +1,2 @@
+-- expect: script
+return function() getmetatable(json.array({})).__index = print end

@@ -1,0 +1,2 @@
+-- expect: script
+return function() setmetatable(tool, {}) end

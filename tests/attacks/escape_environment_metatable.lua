@@ -1,0 +1,3 @@
+-- expect: ok
+-- says: true
+return function() return type(getmetatable(_G)) ~= "table" end

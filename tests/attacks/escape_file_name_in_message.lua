@@ -1,0 +1,2 @@
+-- expect: script
+return function() error("/etc/passwd:1: fake", 0) end

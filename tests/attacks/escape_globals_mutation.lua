@@ -1,0 +1,3 @@
+-- expect: script
+-- says: readonly
+return function() _G.print = 1 end

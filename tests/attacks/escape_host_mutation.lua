@@ -1,0 +1,3 @@
+-- expect: script
+-- says: readonly
+return function() json.decode = nil end

@@ -1,0 +1,3 @@
+-- expect: ok
+-- says: true
+return function() return newproxy == nil and collectgarbage == nil end

@@ -1,0 +1,3 @@
+-- expect: permission
+-- says: :allow
+return function() return fs.read("/etc/passwd") end

@@ -1,0 +1,5 @@
+-- expect: ok
+-- says: false
+return function()
+  return (coroutine.resume(coroutine.running()))
+end

@@ -1,0 +1,2 @@
+-- expect: script
+return function() getmetatable("").__index = nil end

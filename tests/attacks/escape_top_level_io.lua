@@ -1,0 +1,4 @@
+-- expect: load
+-- says: while the script loads
+local text = fs.read("x")
+return function() end

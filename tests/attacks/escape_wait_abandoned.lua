@@ -1,0 +1,12 @@
+-- expect: ok
+-- says: done
+-- twice: true
+-- Coroutines left in the middle of a wait must not disturb the next call.
+return function()
+  for i = 1, 100 do
+    local co = coroutine.create(function() task.wait(60) end)
+    task.spawn(function() coroutine.resume(co) end)
+  end
+  task.wait(0.01)
+  return "done"
+end

@@ -1,0 +1,2 @@
+-- expect: memory or script
+return function() return buffer.create(1000000000) end

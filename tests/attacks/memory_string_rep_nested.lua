@@ -1,0 +1,2 @@
+-- expect: memory or script
+return function() return #string.rep(string.rep("x", 1000000), 1000000) end

@@ -1,0 +1,3 @@
+-- expect: memory
+local t = {}
+while true do t[#t + 1] = { 1, 2, 3 } end

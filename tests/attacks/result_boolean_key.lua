@@ -1,0 +1,3 @@
+-- expect: unserialisable
+-- says: boolean
+return function() return { [true] = 1 } end

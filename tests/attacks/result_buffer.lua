@@ -1,0 +1,2 @@
+-- expect: unserialisable
+return function() return buffer.create(1) end

@@ -1,0 +1,3 @@
+-- expect: ok
+-- says: message
+return function() return tool.failure("x") end

@@ -1,0 +1,2 @@
+-- expect: unserialisable
+return function() return { ["\xFF"] = 1 } end

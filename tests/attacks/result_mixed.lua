@@ -1,0 +1,3 @@
+-- expect: unserialisable
+-- says: mixed
+return function() return { 1, 2, x = 3 } end

@@ -1,0 +1,3 @@
+-- expect: unserialisable
+-- says: sparse
+return function() return { 1, nil, 3 } end

@@ -1,0 +1,3 @@
+-- expect: unserialisable
+-- says: sparse
+return function() return { [1000000] = 1 } end

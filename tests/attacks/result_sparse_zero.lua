@@ -1,0 +1,3 @@
+-- expect: unserialisable
+-- says: sparse
+return function() return { [0] = 1 } end

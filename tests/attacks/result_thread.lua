@@ -1,0 +1,3 @@
+-- expect: unserialisable
+-- path: .co
+return function() return { co = coroutine.create(print) } end

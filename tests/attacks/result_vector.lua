@@ -1,0 +1,2 @@
+-- expect: unserialisable
+return function() return vector.create(1, 2, 3) end
