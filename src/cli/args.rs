@@ -20,6 +20,12 @@ pub(super) enum Command {
     Check(CheckOptions),
     /// Print the JSON that an API gets for the tools
     Compile(CompileOptions),
+    /// Call one tool, validated, without a model
+    Call(CallOptions),
+    /// Run one request through a worker, streamed
+    Run(RunOptions),
+    /// Hold the project loaded and say what each save changes
+    Watch(WatchOptions),
     /// Make a project: a spec, its script and a worker
     Init(InitOptions),
     /// Add a tool to the project: a spec and its script, ready to run
@@ -58,6 +64,59 @@ pub(super) struct CompileOptions {
     /// Which API
     #[arg(long, value_enum, default_value = "openai")]
     pub(super) target: Target,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CallOptions {
+    /// The tool's name
+    pub(super) tool: String,
+    /// Its arguments, a JSON object; `-` reads them from stdin
+    #[arg(default_value = "{}")]
+    pub(super) arguments: String,
+    /// Print one JSON object, also on failure
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunOptions {
+    /// What to ask; `-` reads it from stdin; a replay takes the recorded one
+    #[arg(required_unless_present = "replay")]
+    pub(super) prompt: Option<String>,
+    /// Which worker, where the project has several
+    #[arg(long, value_name = "NAME")]
+    pub(super) worker: Option<String>,
+    /// Base URL of the server, /v1 included; wins over the worker's and over OPENAI_BASE_URL
+    #[arg(long, value_name = "URL")]
+    pub(super) endpoint: Option<String>,
+    /// The model's name; wins over the worker's
+    #[arg(long)]
+    pub(super) model: Option<String>,
+    /// Record the model's side into this file
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(super) record: Option<PathBuf>,
+    /// Take the model's side from this recording; needs no server and no key
+    #[arg(long, value_name = "FILE")]
+    pub(super) replay: Option<PathBuf>,
+    /// Go on where a request differs from the recorded one
+    #[arg(long, requires = "replay")]
+    pub(super) replay_lenient: bool,
+    /// Print the events, one JSON object a line
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WatchOptions {
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,

@@ -4,11 +4,11 @@ use super::args::{CheckOptions, Format};
 use super::output::{describe_summary, print, print_findings, say};
 use super::{CliError, Exit, locate};
 use crate::diagnostic::{Summary, render};
-use crate::project::{load_specs, resolve_inputs};
+use crate::project::{load, resolve_inputs};
 
 pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
-    let load = load_specs(&resolve_inputs(&options.paths, &place.folder)?, &place.current)?;
+    let load = load(&resolve_inputs(&options.paths, &place.folder)?, &place.current)?;
     let summary = Summary::of(&load.findings);
     match options.format {
         Format::Human => {

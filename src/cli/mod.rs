@@ -4,11 +4,17 @@
 //! completed, 1 an error finding or a failed request or call, 2 nothing was attempted, 130 interrupted.
 
 mod args;
+mod call;
 mod check;
 mod compile;
 mod init;
+mod live_tools;
 mod new;
 mod output;
+mod run;
+mod script_log;
+mod show;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,6 +22,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::project::ProjectError;
+use crate::worker::{EndpointError, RecordingError};
 use args::{Arguments, Command};
 
 /// How a command ended.
@@ -27,6 +34,8 @@ enum Exit {
     Failed,
     /// Nothing was attempted.
     NotAttempted,
+    /// Ctrl-C.
+    Interrupted,
 }
 
 impl From<Exit> for ExitCode {
@@ -35,6 +44,7 @@ impl From<Exit> for ExitCode {
             Exit::Clean => 0,
             Exit::Failed => 1,
             Exit::NotAttempted => 2,
+            Exit::Interrupted => 130,
         })
     }
 }
@@ -46,6 +56,12 @@ enum CliError {
     Project(#[from] ProjectError),
     #[error("{0}")]
     Usage(String),
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    #[error("cannot start the engine: {0}")]
+    Runtime(std::io::Error),
     #[error("cannot write {path}: {source}")]
     Unwritable { path: String, source: std::io::Error },
 }
@@ -85,6 +101,9 @@ pub fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Check(options) => check::run(&options),
         Command::Compile(options) => compile::run(&options),
+        Command::Call(options) => call::run(&options),
+        Command::Run(options) => run::run(&options),
+        Command::Watch(options) => watch::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),
     };

@@ -62,3 +62,42 @@ pub(super) fn describe_summary(summary: &Summary) -> Option<String> {
 pub(super) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
+
+/// Says a failure: `error[kind]: message`, on one line.
+pub(super) fn say_kind(kind: &str, message: &str) {
+    let mut lines = message.lines();
+    let first = lines.next().unwrap_or_default();
+    say(&format!("{} {}", paint(&format!("error[{kind}]:"), anstyle::AnsiColor::Red), clean(first)));
+    for line in lines {
+        say(&format!("  {}", clean(line)));
+    }
+}
+
+/// Writes a model's text to stdout. On a terminal its control characters are made harmless.
+pub(super) fn print_text(text: &str) {
+    if std::io::stdout().is_terminal() {
+        print(&clean(text));
+    } else {
+        print(text);
+    }
+}
+
+/// `text` without characters that a terminal obeys, line ends and tabs excepted.
+pub(super) fn clean(text: &str) -> String {
+    let harmless = |c: char| {
+        matches!(c, '\n' | '\t')
+            || !(c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'))
+    };
+    if text.chars().all(harmless) {
+        return text.to_owned();
+    }
+    text.chars().map(|c| if harmless(c) { c } else { '\u{FFFD}' }).collect()
+}
+
+/// The first `limit` characters.
+pub(super) fn cut(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -79,6 +79,7 @@ rules! {
     SCRIPT_ARITY "DT403" "script-arity" Error "a script whose function does not take the tool's arguments";
     UNREADABLE "DT404" "unreadable" Error "a file that cannot be read";
     EMACS_LISP_ONLY "DT405" "emacs-lisp-only" Note "a tool whose implementation is Emacs Lisp and that has no script";
+    SCRIPT_WITHOUT_FUNCTION "DT406" "script-without-function" Error "a script that returns no function";
 }
 
 #[cfg(test)]

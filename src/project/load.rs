@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::read::read_source;
+use super::scripts::load_scripts;
 use super::{Input, ProjectError};
 use crate::diagnostic::{Diagnostic, Severity, rules};
 use crate::schema::{ToolEntry, compile_tool};
+use crate::script::Script;
 use crate::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower, nearest};
 use crate::syntax::parse;
-use crate::text::{Location, Sources, Spanned};
+use crate::text::{Location, SourceId, Sources, Spanned};
+use crate::tool::ToolError;
 
 /// Everything that some inputs define.
 #[derive(Debug, Default)]
@@ -35,6 +38,29 @@ pub struct LoadedTool {
     pub tool: Tool,
     /// What a request holds of it.
     pub entry: Arc<ToolEntry>,
+    /// What runs it.
+    pub script: ScriptState,
+}
+
+/// The script of a tool.
+#[derive(Debug, Clone)]
+pub enum ScriptState {
+    /// There is none to look for: an exit tool, or no scripts were loaded.
+    None,
+    /// It compiles and fits its spec.
+    Ready(Arc<Script>),
+    /// It is missing, does not compile or does not fit; what a call says.
+    Broken(ToolError),
+}
+
+/// Reads every spec file of `inputs` and the scripts of their tools.
+///
+/// # Errors
+/// When a spec file cannot be read.
+pub fn load(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
+    let mut load = load_specs(inputs, from)?;
+    load_scripts(&mut load, from);
+    Ok(load)
 }
 
 /// Reads every spec file of `inputs`, without the scripts; names in messages are relative to the folder `from`.
@@ -69,13 +95,22 @@ impl Load {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 
+    /// Whether the file that was `source` of `before` is here and has an error of reading, so that forms may be lost.
+    pub(super) fn is_broken_file(&self, before: &Self, source: SourceId) -> bool {
+        let Some(name) = before.sources.get(source).map(|file| &file.name) else { return false };
+        self.findings.iter().any(|finding| {
+            let is_of_file = self.sources.get(finding.primary.source).is_some_and(|file| file.name == *name);
+            is_of_file && finding.severity == Severity::Error && finding.rule.code < "DT109"
+        })
+    }
+
     pub(super) fn sort_findings(&mut self) {
         self.findings
             .sort_by_key(|finding| (finding.primary.source, finding.primary.span, finding.rule.code));
     }
 }
 
-fn load_source(load: &mut Load, source: crate::text::SourceId) {
+fn load_source(load: &mut Load, source: SourceId) {
     let Some(file) = load.sources.get(source) else { return };
     let (tree, findings) = parse(source, &file.text);
     load.findings.extend(findings);
@@ -85,7 +120,7 @@ fn load_source(load: &mut Load, source: crate::text::SourceId) {
         let (entry, findings) = compile_tool(&tool);
         // What is wrong with a broken form was told already.
         load.findings.extend(findings.into_iter().filter(|_| tool.valid));
-        load.tools.push(LoadedTool { tool, entry: Arc::new(entry) });
+        load.tools.push(LoadedTool { tool, entry: Arc::new(entry), script: ScriptState::None });
     }
     load.workers.extend(definitions.workers);
 }

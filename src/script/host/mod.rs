@@ -38,6 +38,18 @@ pub enum LogLevel {
     Error,
 }
 
+impl LogLevel {
+    /// The lowercase word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// What a running script says beside its result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScriptEvent {

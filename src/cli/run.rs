@@ -1,0 +1,187 @@
+//! `deftool run`: one request through a worker.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::args::RunOptions;
+use super::live_tools::LiveTools;
+use super::output::say;
+use super::show::{Show, show_json};
+use super::{CliError, Exit, locate, script_log};
+use crate::diagnostic::Severity;
+use crate::diagnostic::render::render_concise;
+use crate::project::{Generation, LiveProject, find_root};
+use crate::request::{FinalState, Outcome};
+use crate::script::{RunnerOptions, ScriptRunner};
+use crate::spec::WorkerSpec;
+use crate::worker::{
+    EndpointError, EndpointOptions, HttpTransport, Recorder, Recording, ReplayTransport, SubmitRequest,
+    Worker, WorkerConfig, find_endpoint,
+};
+
+/// Errors of specs beyond this many are only counted: `check` is for them.
+const MAX_TOLD: usize = 5;
+
+pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
+    let place = locate(options.project.as_deref())?;
+    let root = find_root(&place.folder)?;
+    let prompt = read_prompt(options)?;
+    let recording = options.replay.as_deref().map(Recording::read).transpose()?;
+    let project = LiveProject::open(&root, &place.current, None)?;
+    let generation = project.current();
+    tell_errors(&generation);
+    let spec = choose_worker(options, &generation)?;
+    let scripts = ScriptRunner::new(RunnerOptions { sink: script_log::sink(), ..RunnerOptions::default() });
+    let tools = Arc::new(LiveTools { project, worker: spec.clone(), scripts: Arc::new(scripts) });
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let exit = runtime.block_on(async {
+        let mut submit = prompt.map(SubmitRequest::prompt).unwrap_or_default();
+        let recorder = options.record.as_deref().map(Recorder::create).transpose()?.map(Arc::new);
+        submit.recorder.clone_from(&recorder);
+        let config = WorkerConfig::of_spec(&spec);
+        let replay =
+            recording.map(|recording| Arc::new(ReplayTransport::new(recording, options.replay_lenient)));
+        let worker = match &replay {
+            Some(replay) => Worker::replay(config, tools, Arc::clone(replay)),
+            None => connect(options, &spec, config, tools).await?,
+        };
+        let exit = follow(&worker, submit, options.json).await?;
+        if let Some(recorder) = recorder {
+            recorder.close()?;
+        }
+        Ok::<Exit, CliError>(match replay {
+            Some(replay) => tell_differences(&replay, exit),
+            None => exit,
+        })
+    });
+    // What a stopped script left behind is not waited for.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    exit
+}
+
+fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
+    if options.prompt.as_deref() != Some("-") {
+        return Ok(options.prompt.clone());
+    }
+    let mut text = String::new();
+    match std::io::stdin().read_to_string(&mut text) {
+        Ok(_) => Ok(Some(text)),
+        Err(error) => Err(CliError::Usage(format!("the prompt on stdin cannot be read: {error}"))),
+    }
+}
+
+/// A broken tool is left out; the request goes on with the others.
+fn tell_errors(generation: &Generation) {
+    let load = &generation.load;
+    let errors: Vec<_> = load.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
+    for finding in errors.iter().take(MAX_TOLD) {
+        say(&render_concise(finding, &load.sources));
+    }
+    if errors.len() > MAX_TOLD {
+        say(&format!("and {} more; see `deftool check`", errors.len() - MAX_TOLD));
+    }
+}
+
+/// The worker that was named, the only one, or the implicit one.
+fn choose_worker(options: &RunOptions, generation: &Generation) -> Result<WorkerSpec, CliError> {
+    let load = &generation.load;
+    let names =
+        || load.workers.iter().map(|worker| worker.name.value.as_str()).collect::<Vec<_>>().join(", ");
+    let chosen = match (&options.worker, load.workers.as_slice()) {
+        (Some(name), workers) => {
+            let found = workers.iter().find(|worker| worker.name.value == *name);
+            found.ok_or_else(|| {
+                let known = if workers.is_empty() {
+                    String::from("the project has none")
+                } else {
+                    format!("there are: {}", names())
+                };
+                CliError::Usage(format!("no worker called `{name}`; {known}"))
+            })?
+        }
+        (None, []) => return Ok(WorkerSpec::named("default")),
+        (None, [only]) => only,
+        (None, _) => {
+            return Err(CliError::Usage(format!(
+                "the project has several workers ({}); choose one with --worker NAME",
+                names()
+            )));
+        }
+    };
+    if !chosen.valid {
+        let message = format!("the worker `{}` has errors; see `deftool check`", chosen.name.value);
+        return Err(CliError::Usage(message));
+    }
+    Ok(chosen.clone())
+}
+
+async fn connect(
+    options: &RunOptions,
+    spec: &WorkerSpec,
+    mut config: WorkerConfig,
+    tools: Arc<LiveTools>,
+) -> Result<Worker, CliError> {
+    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let key = environment(&spec.api_key_env).map(|key| key.trim().to_owned());
+    let configured = options.endpoint.clone().or_else(|| spec.endpoint.clone());
+    let endpoint = find_endpoint(EndpointOptions {
+        endpoint: configured.or_else(|| environment("OPENAI_BASE_URL")),
+        model: options.model.clone().or_else(|| spec.model.clone()),
+        key: key.clone(),
+        connect: spec.timers.connect,
+    })
+    .await?;
+    let transport =
+        HttpTransport::new(&endpoint.base, key, spec.timers.connect).map_err(EndpointError::Invalid)?;
+    config.run.model = endpoint.model;
+    config.run.parallel_tool_calls_supported = endpoint.parallel_tool_calls;
+    config.llama_cpp = endpoint.llama_cpp;
+    Ok(Worker::start(config, tools, Arc::new(transport)))
+}
+
+/// Submits and shows what happens, to the end. Ctrl-C cancels; what came is kept.
+async fn follow(worker: &Worker, submit: SubmitRequest, json: bool) -> Result<Exit, CliError> {
+    let id = worker.submit(submit).map_err(|error| CliError::Usage(error.to_string()))?;
+    let Some(mut events) = worker.events(&id, 0) else {
+        return Err(CliError::Usage(String::from("the request is not remembered")));
+    };
+    let mut show = Show::new();
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            _ = tokio::signal::ctrl_c() => {
+                worker.cancel(&id);
+                continue;
+            }
+        };
+        let Some(event) = event else { break };
+        if json {
+            show_json(&event);
+        } else {
+            show.event(&event);
+        }
+    }
+    Ok(worker.result(&id).map_or(Exit::Failed, |outcome| exit_of(&outcome)))
+}
+
+fn exit_of(outcome: &Outcome) -> Exit {
+    match outcome.state {
+        FinalState::Completed => Exit::Clean,
+        FinalState::Failed => Exit::Failed,
+        FinalState::Canceled => Exit::Interrupted,
+    }
+}
+
+/// A replay that differs is a failure, unless differences were allowed.
+fn tell_differences(replay: &ReplayTransport, exit: Exit) -> Exit {
+    let differences = replay.differences();
+    if !differences.is_empty() && exit == Exit::Clean {
+        say("the replay's requests differ from the recorded ones:");
+        for line in differences {
+            say(&format!("  {line}"));
+        }
+    }
+    exit
+}

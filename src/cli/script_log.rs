@@ -1,0 +1,18 @@
+//! What scripts log, on stderr.
+
+use super::output::{clean, say};
+use crate::script::{LogLevel, ScriptEvent, ScriptSink};
+
+/// Shows log lines of level info and above, and progress.
+pub(super) fn sink() -> ScriptSink {
+    ScriptSink::new(|event| match event {
+        ScriptEvent::Logged { level: LogLevel::Debug, .. } => {}
+        ScriptEvent::Logged { tool, level, text, .. } => {
+            say(&format!("{}: {tool}: {}", level.as_str(), clean(&text)));
+        }
+        ScriptEvent::Progressed { tool, fraction, text, .. } => {
+            let percent = fraction.map_or_else(String::new, |fraction| format!("{:.0} % ", fraction * 100.0));
+            say(&format!("{tool}: {percent}{}", clean(&text)));
+        }
+    })
+}

@@ -1,0 +1,140 @@
+//! A request's events on a terminal: text on stdout, everything said about it on stderr.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+
+use super::output::{clean, cut, print, print_text, say, say_kind, stderr_is_terminal};
+use crate::request::{Event, FailReason, FinalState, Outcome};
+
+/// Arguments and results are shown up to this many characters.
+const MAX_SHOWN: usize = 160;
+
+/// One event as a line of JSON.
+pub(super) fn show_json(event: &Event) {
+    print(&format!("{}\n", serde_json::to_string(event).unwrap_or_default()));
+}
+
+/// Shows events as they come.
+pub(super) struct Show {
+    spinner: Option<ProgressBar>,
+    /// Whether the last thing on stdout was not a line end.
+    mid_line: bool,
+    call: String,
+}
+
+impl Show {
+    pub(super) fn new() -> Self {
+        Self { spinner: None, mid_line: false, call: String::new() }
+    }
+
+    pub(super) fn event(&mut self, event: &Event) {
+        match event {
+            Event::Submitted { .. } | Event::Budget { .. } | Event::Approval { .. } => {}
+            Event::TurnStarted { .. } => self.wait("waiting for the model"),
+            Event::Reasoning { .. } => self.wait("the model is thinking"),
+            Event::Text { text } => {
+                self.stop_waiting();
+                print_text(text);
+                self.mid_line = !text.ends_with('\n');
+            }
+            Event::ToolCall { .. } => {}
+            Event::ToolStarted { name, .. } => self.wait(&format!("{name} is running")),
+            Event::ToolFinished { .. }
+            | Event::Signal(_)
+            | Event::Retry { .. }
+            | Event::Reloaded { .. }
+            | Event::Warning { .. } => {
+                self.line(event);
+            }
+            Event::Finished(outcome) => self.finish(outcome),
+        }
+        if let Event::ToolCall { name, arguments, .. } = event {
+            self.call = format!("{name} {}", shown(arguments));
+        }
+    }
+
+    fn line(&mut self, event: &Event) {
+        let text = match event {
+            Event::ToolFinished { ok, result, error, elapsed_ms, .. } => {
+                let outcome = match (ok, result, error) {
+                    (true, Some(result), _) => shown(result),
+                    (_, _, Some(error)) => {
+                        let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
+                        format!("failed: {}", cut(&clean(message), MAX_SHOWN))
+                    }
+                    (_, _, None) => String::from("failed"),
+                };
+                format!("tool   {} → {outcome} ({elapsed_ms} ms)", self.call)
+            }
+            Event::Retry { delay_ms, detail, .. } => {
+                format!("retry  in {delay_ms} ms: {}", cut(&clean(detail), MAX_SHOWN))
+            }
+            Event::Reloaded { generation, detail } => {
+                format!("reload {} (generation {generation})", clean(detail))
+            }
+            Event::Warning { message } => format!("warn   {}", clean(message)),
+            // Signals are told together, at the end.
+            _ => return,
+        };
+        self.stop_waiting();
+        self.end_line();
+        say(&text);
+    }
+
+    fn finish(&mut self, outcome: &Outcome) {
+        self.stop_waiting();
+        self.end_line();
+        for signal in &outcome.signals {
+            say(&format!("signal {} {}", clean(&signal.tool_name), shown(&signal.arguments)));
+        }
+        match outcome.state {
+            FinalState::Completed => {
+                if outcome.text.trim().is_empty() && outcome.reasoning.is_some() {
+                    say("the model answered with reasoning only; see --json for it");
+                }
+            }
+            FinalState::Failed => {
+                let reason = outcome.fail_reason.unwrap_or(FailReason::UnknownError);
+                let kind =
+                    outcome.kind.as_deref().filter(|kind| !kind.is_empty() && *kind != reason.as_str());
+                let name = kind.map_or_else(|| reason.to_string(), |kind| format!("{reason}: {kind}"));
+                say_kind(&name, outcome.detail.as_deref().unwrap_or("the request failed"));
+            }
+            FinalState::Canceled => say("canceled; the text so far is kept"),
+        }
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.mid_line) {
+            print("\n");
+        }
+    }
+
+    fn wait(&mut self, what: &str) {
+        // A spinner on the line that text is being written to would be in its way.
+        if !stderr_is_terminal() || self.mid_line {
+            return;
+        }
+        let spinner = self.spinner.get_or_insert_with(|| {
+            let spinner = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+                spinner.set_style(style);
+            }
+            spinner.enable_steady_tick(Duration::from_millis(100));
+            spinner
+        });
+        spinner.set_message(clean(what));
+    }
+
+    fn stop_waiting(&mut self) {
+        if let Some(spinner) = self.spinner.take() {
+            spinner.finish_and_clear();
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    cut(&clean(&value.to_string()), MAX_SHOWN)
+}

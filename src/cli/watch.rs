@@ -1,0 +1,59 @@
+//! `deftool watch`: hold the project loaded, say what each save changes.
+
+use super::args::WatchOptions;
+use super::output::{describe_summary, print, say, say_error};
+use super::{CliError, Exit, locate};
+use crate::diagnostic::Summary;
+use crate::diagnostic::render::render_concise;
+use crate::project::{Changes, Generation, LiveProject, ProjectError, find_root};
+
+pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
+    let place = locate(options.project.as_deref())?;
+    let root = find_root(&place.folder)?;
+    let listener = |reloaded: Result<(&std::sync::Arc<Generation>, &Changes), &ProjectError>| match reloaded {
+        Ok((generation, changes)) => {
+            print(&describe(generation, changes));
+            print_findings(generation);
+        }
+        Err(error) => say_error(&error.to_string()),
+    };
+    let project = LiveProject::open(&root, &place.current, Some(Box::new(listener)))?;
+    let generation = project.current();
+    print(&format!("generation 1: {} tools\n", generation.tool_names().count()));
+    print_findings(&generation);
+    say("watching; Ctrl-C ends");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    match runtime.block_on(tokio::signal::ctrl_c()) {
+        Ok(()) => Ok(Exit::Interrupted),
+        Err(error) => Err(CliError::Runtime(error)),
+    }
+}
+
+/// `generation 2: changed get_weather; removed old (3 ms)`.
+fn describe(generation: &Generation, changes: &Changes) -> String {
+    let lists = [
+        ("added", &changes.added),
+        ("removed", &changes.removed),
+        ("changed", &changes.changed),
+        ("may now use more:", &changes.widened),
+        ("broken, last good version kept:", &changes.kept),
+    ];
+    let parts: Vec<String> = lists
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(what, names)| format!("{what} {}", names.join(", ")))
+        .collect();
+    let what = if parts.is_empty() { String::from("no tool changed") } else { parts.join("; ") };
+    format!("generation {}: {what} ({} ms)\n", generation.number, generation.took.as_millis())
+}
+
+fn print_findings(generation: &Generation) {
+    let load = &generation.load;
+    for finding in &load.findings {
+        print(&format!("{}\n", render_concise(finding, &load.sources)));
+    }
+    if let Some(counts) = describe_summary(&Summary::of(&load.findings)) {
+        print(&format!("{counts}\n"));
+    }
+}

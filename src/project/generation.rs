@@ -1,0 +1,212 @@
+//! One consistent load of a project, as requests run on it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::load::{LoadedTool, ScriptState, load};
+use super::{Load, ProjectError, resolve_inputs};
+use crate::schema::ToolSet;
+use crate::script::{Script, ScriptRunner};
+use crate::spec::{Permissions, ToolKind, WorkerSpec, nearest};
+use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+
+/// Specs, schemas and scripts that belong together. Immutable.
+#[derive(Debug)]
+pub struct Generation {
+    /// 1 for the first.
+    pub number: u64,
+    /// What was read.
+    pub load: Load,
+    /// How long loading took.
+    pub took: Duration,
+    tools: BTreeMap<String, LoadedTool>,
+}
+
+/// What a reload changed, by the names of tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// New tools.
+    pub added: Vec<String>,
+    /// Tools that are gone.
+    pub removed: Vec<String>,
+    /// Tools whose spec or script is another.
+    pub changed: Vec<String>,
+    /// Tools that may use more than before.
+    pub widened: Vec<String>,
+    /// Tools that are broken now and whose last good version stays.
+    pub kept: Vec<String>,
+}
+
+impl Generation {
+    /// Loads the project at `root`; names in messages are relative to `from`. A tool that is broken now stays as it
+    /// was in `before`, spec and script together, while the others advance.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn load(root: &Path, from: &Path, before: Option<&Self>) -> Result<(Self, Changes), ProjectError> {
+        let started = std::time::Instant::now();
+        let load = load(&resolve_inputs(&[], root)?, from)?;
+        let mut tools: BTreeMap<String, LoadedTool> = BTreeMap::new();
+        for loaded in load.tools.iter().filter(|loaded| loaded.tool.valid) {
+            tools.entry(loaded.tool.name.value.clone()).or_insert_with(|| loaded.clone());
+        }
+        let mut changes = Changes::default();
+        if let Some(before) = before {
+            keep_last_good(&mut tools, &load, before, &mut changes);
+            compare(&before.tools, &tools, &mut changes);
+        }
+        let number = before.map_or(1, |before| before.number + 1);
+        Ok((Self { number, load, took: started.elapsed(), tools }, changes))
+    }
+
+    /// The tool called `name`.
+    pub fn tool(&self, name: &str) -> Option<&LoadedTool> {
+        self.tools.get(name)
+    }
+
+    /// Names of the tools, sorted.
+    pub fn tool_names(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(String::as_str)
+    }
+
+    /// What a worker may call, in the order of the specs: its own lists, or all of the project.
+    pub fn tool_set(&self, worker: &WorkerSpec) -> ToolSet {
+        let mut entries = Vec::new();
+        for loaded in &self.load.tools {
+            let name = &loaded.tool.name.value;
+            let list = match loaded.tool.kind {
+                ToolKind::Normal => &worker.tools,
+                ToolKind::Exit => &worker.exit_tools,
+            };
+            let wanted = list.as_ref().is_none_or(|list| list.iter().any(|known| known.value == *name));
+            if let Some(current) = self.tools.get(name).filter(|_| wanted) {
+                entries.push(Arc::clone(&current.entry));
+            }
+        }
+        // A tool whose file is broken has no place in today's order.
+        let listed: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
+        let kept = self.tools.iter().filter(|(name, loaded)| {
+            let list = match loaded.tool.kind {
+                ToolKind::Normal => &worker.tools,
+                ToolKind::Exit => &worker.exit_tools,
+            };
+            !listed.contains(name)
+                && list.as_ref().is_none_or(|list| list.iter().any(|known| known.value == **name))
+        });
+        entries.extend(kept.map(|(_, loaded)| Arc::clone(&loaded.entry)));
+        ToolSet::new(entries)
+    }
+}
+
+/// Tools of `before` that are broken in `load`, or whose file no longer reads, stay.
+fn keep_last_good(
+    tools: &mut BTreeMap<String, LoadedTool>,
+    load: &Load,
+    before: &Generation,
+    changes: &mut Changes,
+) {
+    for (name, good) in &before.tools {
+        if matches!(good.script, ScriptState::Broken(_)) {
+            continue;
+        }
+        let broken = match tools.get(name) {
+            Some(now) => matches!(now.script, ScriptState::Broken(_)),
+            None => {
+                let is_there = load.tools.iter().any(|loaded| loaded.tool.name.value == *name);
+                is_there || load.is_broken_file(&before.load, good.tool.source)
+            }
+        };
+        if broken {
+            tools.insert(name.clone(), good.clone());
+            changes.kept.push(name.clone());
+        }
+    }
+}
+
+fn compare(before: &BTreeMap<String, LoadedTool>, now: &BTreeMap<String, LoadedTool>, changes: &mut Changes) {
+    changes.removed = before.keys().filter(|name| !now.contains_key(*name)).cloned().collect();
+    for (name, loaded) in now {
+        let Some(old) = before.get(name) else {
+            changes.added.push(name.clone());
+            continue;
+        };
+        if !same(old, loaded) {
+            changes.changed.push(name.clone());
+        }
+        if widens(&old.tool.permissions, &loaded.tool.permissions) {
+            changes.widened.push(name.clone());
+        }
+    }
+}
+
+fn same(old: &LoadedTool, new: &LoadedTool) -> bool {
+    let scripts = match (&old.script, &new.script) {
+        (ScriptState::Ready(old), ScriptState::Ready(new)) => is_same_script(old, new),
+        (ScriptState::Broken(old), ScriptState::Broken(new)) => old == new,
+        (ScriptState::None, ScriptState::None) => true,
+        (ScriptState::Ready(_) | ScriptState::Broken(_) | ScriptState::None, _) => false,
+    };
+    scripts && old.entry.definition == new.entry.definition && old.tool.kind == new.tool.kind
+}
+
+fn is_same_script(old: &Script, new: &Script) -> bool {
+    old.source == new.source
+        && old.file == new.file
+        && old.parameters == new.parameters
+        && old.is_async == new.is_async
+        && old.timeout == new.timeout
+        && old.memory == new.memory
+        && old.permissions == new.permissions
+}
+
+fn widens(old: &Permissions, new: &Permissions) -> bool {
+    let more = |old: &[String], new: &[String]| new.iter().any(|grant| !old.contains(grant));
+    more(&old.net, &new.net)
+        || more(&old.read, &new.read)
+        || more(&old.write, &new.write)
+        || more(&old.run, &new.run)
+        || more(&old.env, &new.env)
+}
+
+/// Runs the tools of one generation.
+#[derive(Debug, Clone)]
+pub struct GenerationRunner {
+    /// Which.
+    pub generation: Arc<Generation>,
+    /// The threads that scripts run on.
+    pub scripts: Arc<ScriptRunner>,
+}
+
+impl ToolRunner for GenerationRunner {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+        let error = match self.generation.tool(&call.name).map(|loaded| &loaded.script) {
+            Some(ScriptState::Ready(script)) => {
+                return self.scripts.call(Arc::clone(script), call, context).boxed();
+            }
+            Some(ScriptState::Broken(error)) => error.clone(),
+            Some(ScriptState::None) => {
+                let message = format!("`{}` is an exit tool: a signal, never run", call.name);
+                ToolError::new(ToolErrorKind::UnknownTool, message)
+            }
+            None => unknown_tool(&call.name, self.generation.tool_names()),
+        };
+        std::future::ready(Err(error)).boxed()
+    }
+}
+
+/// No tool of that name.
+pub fn unknown_tool<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> ToolError {
+    let known: Vec<&str> = known.collect();
+    let advice = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => String::from("the project has none"),
+        None => format!("there are: {}", known.join(", ")),
+    };
+    ToolError::new(ToolErrorKind::UnknownTool, format!("no tool called `{name}`; {advice}"))
+}

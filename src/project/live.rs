@@ -1,0 +1,179 @@
+//! A project held loaded: a thread looks for changes, builds the next generation beside the current one and swaps it
+//! in when it is whole.
+//!
+//! The operating system's events are hints only, and many are missed; what counts is a look at every file's size,
+//! time and inode, on a hint and every second. A file is taken when two looks find the same.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
+
+use notify::{RecursiveMode, Watcher};
+
+use super::generation::{Changes, Generation};
+use super::scripts::script_places;
+use super::{ProjectError, resolve_inputs};
+
+/// From a hint to the second look: editors write in several steps.
+const DEBOUNCE: Duration = Duration::from_millis(40);
+/// Between looks without a hint.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Told of every reload, on the watching thread: the new generation, or why there is none.
+pub type Listener = Box<dyn Fn(Result<(&Arc<Generation>, &Changes), &ProjectError>) + Send>;
+
+/// A project whose newest generation can be had at any time.
+#[derive(Debug)]
+pub struct LiveProject {
+    current: Arc<Mutex<Arc<Generation>>>,
+    /// Dropped with the project; the thread ends when nobody can send any more.
+    _hints: Sender<()>,
+    _watcher: Option<notify::RecommendedWatcher>,
+}
+
+impl LiveProject {
+    /// Loads the project at `root` and keeps it loaded; names in messages are relative to `from`.
+    ///
+    /// # Errors
+    /// When the first load fails.
+    pub fn open(root: &Path, from: &Path, listener: Option<Listener>) -> Result<Self, ProjectError> {
+        let seen = look(root, None);
+        let (first, _) = Generation::load(root, from, None)?;
+        let current = Arc::new(Mutex::new(Arc::new(first)));
+        let (hints, hinted) = channel();
+        let watcher = watch(root, hints.clone());
+        let watched = Watched {
+            root: root.to_owned(),
+            from: from.to_owned(),
+            current: Arc::downgrade(&current),
+            listener,
+            seen,
+        };
+        let spawned = std::thread::Builder::new()
+            .name(String::from("deftool-watch"))
+            .spawn(move || watched.keep_current(&hinted));
+        if let Err(error) = spawned {
+            // The first generation still serves; it only stays as it is.
+            tracing::warn!(%error, "cannot watch the project");
+        }
+        Ok(Self { current, _hints: hints, _watcher: watcher })
+    }
+
+    /// The newest generation.
+    pub fn current(&self) -> Arc<Generation> {
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn watch(root: &Path, hints: Sender<()>) -> Option<notify::RecommendedWatcher> {
+    let handler = move |event: notify::Result<notify::Event>| {
+        // Our own reading is an event, too.
+        let is_access = matches!(&event, Ok(event) if event.kind.is_access());
+        if !is_access {
+            let _ = hints.send(());
+        }
+    };
+    let mut watcher = notify::recommended_watcher(handler).ok()?;
+    // Without a working watch the sweep still finds everything, a little later.
+    for folder in ["specs", "scripts"] {
+        let _ = watcher.watch(&root.join(folder), RecursiveMode::Recursive);
+    }
+    Some(watcher)
+}
+
+/// What a file looked like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Look {
+    size: u64,
+    modified: Option<SystemTime>,
+    inode: u64,
+}
+
+struct Watched {
+    root: PathBuf,
+    from: PathBuf,
+    current: Weak<Mutex<Arc<Generation>>>,
+    listener: Option<Listener>,
+    seen: BTreeMap<PathBuf, Look>,
+}
+
+impl Watched {
+    /// Until the project is dropped.
+    fn keep_current(mut self, hints: &Receiver<()>) {
+        loop {
+            match hints.recv_timeout(SWEEP) {
+                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let Some(current) = self.current.upgrade() else { return };
+            let generation = Arc::clone(&current.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut found = look(&self.root, Some(&generation));
+            if found == self.seen {
+                continue;
+            }
+            // Taken when two looks find the same: never a half-written file.
+            loop {
+                std::thread::sleep(DEBOUNCE);
+                let again = look(&self.root, Some(&generation));
+                if again == found {
+                    break;
+                }
+                found = again;
+            }
+            while hints.try_recv().is_ok() {}
+            self.reload(&current, &generation);
+            let newest = Arc::clone(&current.lock().unwrap_or_else(PoisonError::into_inner));
+            let after = look(&self.root, Some(&newest));
+            // What changed while it was being read is read once more.
+            let is_stale = found.iter().any(|(path, look)| after.get(path) != Some(look));
+            self.seen = if is_stale { found } else { after };
+        }
+    }
+
+    fn reload(&self, current: &Mutex<Arc<Generation>>, before: &Generation) {
+        match Generation::load(&self.root, &self.from, Some(before)) {
+            Ok((next, changes)) => {
+                let next = Arc::new(next);
+                *current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&next);
+                if let Some(listener) = &self.listener {
+                    listener(Ok((&next, &changes)));
+                }
+            }
+            Err(error) => {
+                if let Some(listener) = &self.listener {
+                    listener(Err(&error));
+                }
+            }
+        }
+    }
+}
+
+/// Every file that the project is made of.
+fn look(root: &Path, generation: Option<&Generation>) -> BTreeMap<PathBuf, Look> {
+    let mut files: Vec<PathBuf> =
+        resolve_inputs(&[], root).into_iter().flatten().flat_map(|input| input.files).collect();
+    if let Ok(entries) = std::fs::read_dir(root.join("scripts")) {
+        files.extend(entries.flatten().map(|entry| entry.path()));
+    }
+    if let Some(generation) = generation {
+        files.extend(generation.load.tools.iter().flat_map(|loaded| script_places(root, &loaded.tool)));
+    }
+    let looks = files.into_iter().filter_map(|path| {
+        let metadata = std::fs::metadata(&path).ok()?;
+        let look = Look { size: metadata.len(), modified: metadata.modified().ok(), inode: inode(&metadata) };
+        Some((path, look))
+    });
+    looks.collect()
+}
+
+#[cfg(unix)]
+fn inode(metadata: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+#[cfg(not(unix))]
+fn inode(_: &std::fs::Metadata) -> u64 {
+    0
+}
