@@ -3,6 +3,9 @@
 //! A path is named as its grant is (`notes/today.md` under the grant `notes/`) or in full. It is resolved beneath the
 //! granted folder's handle (cap-std): `..`, absolute links and links that lead out are refused, and the error names
 //! the permission that would allow them. Files are read on a blocking thread, never on the script's.
+//!
+//! A granted folder is opened at each use, not once: one that was replaced meanwhile (a checkout, a mount) is seen, and
+//! who can replace it could have changed what is in it.
 
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
