@@ -20,7 +20,8 @@
 //!
 //! Absent on purpose: files on disk (but for the granted roots), schemas, specs, a second engine thread pool, native
 //! code generation. Luau promises memory safety, not termination of every library call: the calls found to run long
-//! without a safepoint (`string.find` with a plain pattern, `string.split`, `table.move`) are replaced or bounded.
+//! without a safepoint (plain `string.find`, `string.split`, long classes in patterns, `table.sort` by the built-in
+//! order, `table.move`, `os.date`) are replaced or bounded in `sandbox.lua`.
 //!
 //! Source: Luau 0.740 through mlua 0.12; the limits were chosen by the measurements noted where they stand.
 
