@@ -39,6 +39,7 @@ mod runner;
 mod sandbox;
 mod vm;
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -74,7 +75,6 @@ impl Parameter {
 }
 
 /// One loaded tool script. Immutable and shared: a changed file is a new `Arc<Script>`, whose states are its own.
-#[derive(Debug)]
 pub struct Script {
     /// The tool's name.
     pub tool: String,
@@ -93,6 +93,12 @@ pub struct Script {
     /// What the spec allows.
     pub permissions: Permissions,
     compiled: OnceLock<Result<Arc<[u8]>, LoadProblem>>,
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script").field("tool", &self.tool).field("file", &self.file).finish_non_exhaustive()
+    }
 }
 
 impl Script {

@@ -207,7 +207,7 @@ fn find_plain(
 }
 
 /// At least the length of a pattern's longest `[class]`, in bytes: from the first bracket to the last.
-#[allow(clippy::unnecessary_wraps)]
+#[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)]
 fn longest_class(_: &Lua, pattern: LuaString) -> mlua::Result<usize> {
     let pattern = pattern.as_bytes();
     let (first, last) = (memchr::memchr(b'[', &pattern), memchr::memrchr(b']', &pattern));

@@ -41,7 +41,7 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, permissions: &Permissions) -> ml
         lua.create_async_function(move |lua, arguments: MultiValue| {
             let (shared, roots, reads) = (Rc::clone(&shared), Arc::clone(&roots), Rc::clone(&reads));
             async move {
-                shared.only_in_function("fs.read")?;
+                let _waiting = shared.wait("fs.read")?;
                 let path = text_argument("fs.read", &arguments, 0)?;
                 let _turn = reads.acquire().await.map_err(mlua::Error::external)?;
                 let text = blocking("fs.read", move || read(&roots, &path)).await?;
@@ -55,7 +55,7 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, permissions: &Permissions) -> ml
         lua.create_async_function(move |lua, arguments: MultiValue| {
             let (shared, roots) = (Rc::clone(&shared), Arc::clone(&grants));
             async move {
-                shared.only_in_function("fs.list")?;
+                let _waiting = shared.wait("fs.list")?;
                 let path = text_argument("fs.list", &arguments, 0)?;
                 let entries = blocking("fs.list", move || list(&roots, &path)).await?;
                 let listed = lua.create_table_with_capacity(entries.len(), 0)?;
