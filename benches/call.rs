@@ -40,7 +40,7 @@ fn main() {
 }
 
 /// JSON text → validate → call → JSON text.
-#[divan::bench]
+#[divan::bench(sample_size = 100)]
 fn json_to_json(bencher: Bencher) {
     let mut vm = LocalVm::new(weather(), ScriptSink::default()).unwrap();
     let validator = validator();
@@ -53,7 +53,7 @@ fn json_to_json(bencher: Bencher) {
 }
 
 /// The call alone, with nothing to convert.
-#[divan::bench]
+#[divan::bench(sample_size = 100)]
 fn empty_call(bencher: Bencher) {
     let script = Arc::new(Script::new("nothing", "scripts/nothing.lua", "return function() end"));
     let mut vm = LocalVm::new(script, ScriptSink::default()).unwrap();

@@ -250,7 +250,9 @@ impl Writer<'_> {
         }
         self.open.push(address);
         let length = table.raw_len();
-        let marked = table.metatable().is_some_and(|mark| mark.to_pointer() == self.array_mark.to_pointer());
+        // Asked first whether there is any metatable: making a handle of it costs more.
+        let marked = table.has_metatable()
+            && table.metatable().is_some_and(|mark| mark.to_pointer() == self.array_mark.to_pointer());
         let written = if length > 0 || marked { self.array(table, length) } else { self.object(table) };
         self.open.pop();
         written

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::control::Control;
 use super::host::ScriptSink;
 use super::vm::Vm;
-use super::{DEFAULT_TIMEOUT, Script};
+use super::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, Script};
 use crate::tool::{CallContext, ToolError, ToolErrorKind};
 
 /// Runs one script's calls, one after another, on the thread that asks. The same limits as under a
@@ -30,7 +30,7 @@ impl LocalVm {
             .enable_time()
             .build()
             .map_err(|error| ToolError::new(ToolErrorKind::Internal, format!("no timers: {error}")))?;
-        let vm = Vm::new(&script, sink.clone())?;
+        let vm = Vm::new(&script, sink.clone(), DEFAULT_MEMORY)?;
         Ok(Self { script, sink, vm: Some(vm), runtime })
     }
 
@@ -39,10 +39,10 @@ impl LocalVm {
     /// # Errors
     /// However the call failed.
     pub fn call(&mut self, arguments: &Map<String, Value>, context: CallContext) -> Result<Value, ToolError> {
-        let control = Control::new(limit(&self.script, &context), None);
+        let control = Control::new(limit(&self.script, &context, DEFAULT_TIMEOUT), None);
         let mut vm = match self.vm.take() {
             Some(vm) => vm,
-            None => Vm::new(&self.script, self.sink.clone())?,
+            None => Vm::new(&self.script, self.sink.clone(), DEFAULT_MEMORY)?,
         };
         let (answer, reusable) = self.runtime.block_on(vm.call(arguments, context, &control));
         if reusable {
@@ -58,7 +58,7 @@ impl std::fmt::Debug for LocalVm {
     }
 }
 
-/// The time limit of a call: the caller's, who has seen the spec, else the spec's.
-pub(super) fn limit(script: &Script, context: &CallContext) -> Duration {
-    context.timeout.or(script.timeout).unwrap_or(DEFAULT_TIMEOUT)
+/// The time limit of a call: the caller's, who has seen the spec, else the spec's, else `otherwise`.
+pub(super) fn limit(script: &Script, context: &CallContext, otherwise: Duration) -> Duration {
+    context.timeout.or(script.timeout).unwrap_or(otherwise)
 }

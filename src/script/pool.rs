@@ -19,15 +19,16 @@ const MAX_IDLE: usize = 64;
 /// Idle states.
 pub(super) struct Pool {
     sink: ScriptSink,
+    memory: u64,
     /// By the script's address, which stays taken while the `Weak` is held.
     idle: HashMap<*const Script, (Weak<Script>, Vec<Vm>)>,
     count: usize,
 }
 
 impl Pool {
-    /// An empty pool whose states log to `sink`.
-    pub(super) fn new(sink: ScriptSink) -> Self {
-        Self { sink, idle: HashMap::new(), count: 0 }
+    /// An empty pool whose states log to `sink` and have `memory` bytes unless their script says otherwise.
+    pub(super) fn new(sink: ScriptSink, memory: u64) -> Self {
+        Self { sink, memory, idle: HashMap::new(), count: 0 }
     }
 
     /// A state for `script`: an idle one or a new one.
@@ -42,7 +43,7 @@ impl Pool {
             return Ok(vm);
         }
         self.drop_unused();
-        Vm::new(script, self.sink.clone())
+        Vm::new(script, self.sink.clone(), self.memory)
     }
 
     /// Keeps a clean state for the next call of `script`, or drops it when there are enough.

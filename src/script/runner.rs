@@ -20,11 +20,11 @@ use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::LocalSet;
 
-use super::Script;
 use super::control::{Control, Stop, lock, run_after};
 use super::host::ScriptSink;
 use super::local::limit;
 use super::pool::Pool;
+use super::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, Script};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
 /// A call that is in the queue for this long makes another thread start.
@@ -45,6 +45,10 @@ pub struct RunnerOptions {
     pub threads: usize,
     /// Most threads there may be while scripts hold theirs.
     pub max_threads: usize,
+    /// The time limit of a call that neither its caller nor its script limits.
+    pub timeout: Duration,
+    /// The memory limit, in bytes, of a call whose script does not say.
+    pub memory: u64,
     /// Where log lines and progress go.
     pub sink: ScriptSink,
 }
@@ -52,7 +56,13 @@ pub struct RunnerOptions {
 impl Default for RunnerOptions {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
-        Self { threads, max_threads: threads + 62, sink: ScriptSink::default() }
+        Self {
+            threads,
+            max_threads: threads + 62,
+            timeout: DEFAULT_TIMEOUT,
+            memory: DEFAULT_MEMORY,
+            sink: ScriptSink::default(),
+        }
     }
 }
 
@@ -101,8 +111,8 @@ impl ScriptRunner {
     }
 
     /// Runs `call` in `script` to its end. The arguments are valid under the tool's schema. Dropping the future stops
-    /// the script. The time limit is the context's, else the script's, else
-    /// [`DEFAULT_TIMEOUT`](super::DEFAULT_TIMEOUT), and runs from the script's start.
+    /// the script. The time limit is the context's, else the script's, else the runner's; it runs from the script's
+    /// start, not while the call is queued.
     ///
     /// # Errors
     /// However the call failed.
@@ -115,7 +125,7 @@ impl ScriptRunner {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let (sender, receiver) = oneshot::channel();
-            let control = Control::new(limit(&script, &context), Some(sender));
+            let control = Control::new(limit(&script, &context, shared.options.timeout), Some(sender));
             let _canceller = CancelOnDrop(Arc::clone(&control));
             submit(&shared, Job { script, call, context, control })?;
             receiver.await.unwrap_or_else(|_| {
@@ -263,7 +273,11 @@ fn run_thread(shared: &Arc<Shared>, id: u64, wake: &Notify) {
         match tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(4).build() {
             Ok(runtime) => runtime,
             Err(error) => {
-                tracing::error!(%error, "a thread for scripts could not start its timers");
+                let waiting = std::mem::take(&mut lock(&shared.state).queue);
+                for job in waiting {
+                    let message = format!("a thread for scripts could not start its timers: {error}");
+                    job.control.answer(Err(ToolError::new(ToolErrorKind::Internal, message)));
+                }
                 return;
             }
         };
@@ -281,7 +295,7 @@ enum Taken {
 }
 
 async fn take_calls(shared: &Arc<Shared>, id: u64, wake: &Notify) {
-    let pool = Rc::new(RefCell::new(Pool::new(shared.options.sink.clone())));
+    let pool = Rc::new(RefCell::new(Pool::new(shared.options.sink.clone(), shared.options.memory)));
     let running = Rc::new(Cell::new(0_usize));
     loop {
         match take(shared, id, running.get()) {

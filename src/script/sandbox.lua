@@ -2,7 +2,8 @@
 -- `host` holds the Rust functions it needs; it returns the guard.
 local host = ...
 local PENDING = host.pending
-local caught, capture, find_plain, split_plain = host.caught, host.capture, host.find_plain, host.split_plain
+local caught, capture = host.caught, host.capture
+local find_plain, split_plain, longest_class = host.find_plain, host.split_plain, host.longest_class
 
 local pcall, xpcall, error, type, select = pcall, xpcall, error, type, select
 local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
@@ -66,12 +67,40 @@ end
 -- search.
 local NEEDLE = 64
 local find, split = string.find, string.split
+
+-- A class like [%w_] under * or + is tried along the whole text between two safepoints.
+local HEAVY = 2e8
+local function check_weight(text, pattern)
+  if type(text) == "string" and type(pattern) == "string" and #text * #pattern > HEAVY then
+    if #text * longest_class(pattern) > HEAVY then
+      error("the pattern's classes are too long for a text of this length", 3)
+    end
+  end
+end
+
+local match, gmatch, gsub = string.match, string.gmatch, string.gsub
+function string.match(text, pattern, ...)
+  check_weight(text, pattern)
+  return match(text, pattern, ...)
+end
+function string.gmatch(text, pattern)
+  check_weight(text, pattern)
+  return gmatch(text, pattern)
+end
+function string.gsub(text, pattern, ...)
+  check_weight(text, pattern)
+  return gsub(text, pattern, ...)
+end
+
 function string.find(text, pattern, init, plain)
   if type(pattern) == "string" and #pattern > NEEDLE and type(text) == "string" then
     local known, first, last = find_plain(text, pattern, init, plain)
     if known then
       return first, last
     end
+  end
+  if not plain then
+    check_weight(text, pattern)
   end
   return find(text, pattern, init, plain)
 end
@@ -80,6 +109,27 @@ function string.split(text, separator)
     return split_plain(text, separator)
   end
   return split(text, separator)
+end
+
+-- Comparing long strings takes a while and sorting by Luau's own order has no safepoint: a function in Lua has.
+local sort = table.sort
+local function less(one, other)
+  return one < other
+end
+function table.sort(sorted, comparator)
+  if comparator == nil then
+    comparator = less
+  end
+  return sort(sorted, comparator)
+end
+
+-- A format of a megabyte keeps os.date busy for a second.
+local date = os.date
+function os.date(format, ...)
+  if type(format) == "string" and #format > 200 then
+    error("os.date: a format longer than 200 bytes", 2)
+  end
+  return date(format, ...)
 end
 
 -- table.move has no safepoint either, and moves nothing for as long as it is told.

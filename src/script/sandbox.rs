@@ -1,8 +1,8 @@
 //! A new Lua state made safe: libraries mended by `sandbox.lua`, host tables added, globals sealed.
 //!
 //! Order matters: `sandbox.lua` takes away what lets a script leave its environment and replaces `pcall`, `xpcall`,
-//! `coroutine.resume`, `coroutine.wrap`, `string.find`, `string.split` and `table.move`; then the host tables come;
-//! then `sandbox(true)` makes every library, every built-in metatable and the globals read-only. A call's environment
+//! `coroutine.resume`, `coroutine.wrap` and the library functions that can run long without a safepoint; then the host
+//! tables come; then `sandbox(true)` makes every library, every built-in metatable and the globals read-only. A call's environment
 //! is a new table over these globals, so that nothing can be left behind.
 
 use std::rc::Rc;
@@ -113,6 +113,7 @@ fn run_prelude(lua: &Lua, host: &Rc<Host>, failure: &Table) -> mlua::Result<Func
         })?,
     )?;
     functions.raw_set("find_plain", lua.create_function(find_plain)?)?;
+    functions.raw_set("longest_class", lua.create_function(longest_class)?)?;
     functions.raw_set("split_plain", lua.create_function(split_plain)?)?;
     functions.raw_set(
         "require",
@@ -203,6 +204,14 @@ fn find_plain(
     let start = if init < 0 { text.len().saturating_sub(offset) } else { offset.saturating_sub(1) };
     let found = text.get(start..).and_then(|rest| memmem::find(rest, &needle)).map(|at| start + at);
     Ok((true, found.map(|at| at + 1), found.map(|at| at + needle.len())))
+}
+
+/// At least the length of a pattern's longest `[class]`, in bytes: from the first bracket to the last.
+#[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)]
+fn longest_class(_: &Lua, pattern: LuaString) -> mlua::Result<usize> {
+    let pattern = pattern.as_bytes();
+    let (first, last) = (memchr::memchr(b'[', &pattern), memchr::memrchr(b']', &pattern));
+    Ok(first.zip(last).map_or(0, |(first, last)| last.saturating_sub(first)))
 }
 
 fn split_plain(lua: &Lua, (text, separator): (LuaString, LuaString)) -> mlua::Result<Table> {

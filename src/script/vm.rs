@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use super::control::{Answer, Control, Stop, Watched, now};
 use super::host::{Host, LogLevel, Phase, ScriptSink, TaskThread};
 use super::sandbox::{self, Sandbox};
-use super::{DEFAULT_MEMORY, Parameter, Script, TOP_LEVEL_LIMIT, convert, error};
+use super::{Parameter, Script, TOP_LEVEL_LIMIT, convert, error};
 use crate::tool::{CallContext, ToolError, ToolErrorKind};
 
 /// A state that holds this much more than when it was new is not kept.
@@ -36,14 +36,14 @@ pub(super) struct Vm {
 }
 
 impl Vm {
-    /// A new state for `script`; takes about 50 µs and half a megabyte.
+    /// A new state for `script`, whose calls have `memory` bytes unless it says otherwise.
     ///
     /// # Errors
     /// When the script does not compile.
-    pub(super) fn new(script: &Script, sink: ScriptSink) -> Result<Self, ToolError> {
+    pub(super) fn new(script: &Script, sink: ScriptSink, memory: u64) -> Result<Self, ToolError> {
         let host = Rc::new(Host::new(script, sink));
         let sandbox = sandbox::build(script, &host)?;
-        let memory = script.memory.unwrap_or(DEFAULT_MEMORY);
+        let memory = script.memory.unwrap_or(memory);
         Ok(Self {
             used_when_new: sandbox.lua.used_memory(),
             sandbox,

@@ -479,6 +479,12 @@ fn files_are_read_under_a_grant_only() {
     }
     assert!(read("read", "notes/deep/bytes.bin").unwrap_err().message.contains("not UTF-8"));
     assert!(read("read", "notes/absent").unwrap_err().message.contains("No such file"));
+    #[cfg(unix)]
+    {
+        let made = std::process::Command::new("mkfifo").arg(notes.join("pipe")).status().unwrap();
+        assert!(made.success());
+        assert!(read("read", "notes/pipe").unwrap_err().message.contains("not a regular file"));
+    }
     assert!(read("read", "notes/deep").unwrap_err().message.contains("not a regular file"));
     let error = run_source("return function() return fs.list('.') end").unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Permission);
@@ -687,4 +693,44 @@ fn more_calls_than_a_thread_takes_all_end() {
         (0..600).map(|_| runner.call(Arc::clone(&waiter), call(json!({})), CallContext::default())),
     ));
     assert!(ended.iter().all(|ended| *ended == Ok(json!(1))));
+}
+
+/// Deadlines and dropped futures that strike at every moment of a call, on several threads.
+#[test]
+fn stops_at_any_moment_do_no_harm() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runner = Arc::new(runner());
+    let sources = [
+        "return function() while true do end end",
+        "return function() while true do pcall(task.wait, 0.001) end end",
+        "return function() local t = {} for i = 1, 300 do t[i] = { i } end return t end",
+        "return function() task.spawn(function() while true do task.wait() end end) task.wait(0.002) return 1 end",
+        "return function() return coroutine.wrap(function() task.wait(0.001) return json.decode('[1]') end)() end",
+        "local n = 0 for i = 1, 20000 do n += i end return function() return n end",
+    ];
+    let scripts: Vec<Arc<Script>> = sources.iter().map(|source| Arc::new(script(source))).collect();
+    let finished: Vec<_> = (0..8_u64)
+        .map(|worker| {
+            let (runner, scripts) = (Arc::clone(&runner), scripts.clone());
+            runtime.spawn(async move {
+                for round in 0..150_u64 {
+                    let mixed = (worker * 7_919 + round * 104_729) % 1_000;
+                    let script = Arc::clone(&scripts[(mixed % 6) as usize]);
+                    let context = CallContext {
+                        timeout: Some(Duration::from_micros(200 + mixed * 5)),
+                        ..CallContext::default()
+                    };
+                    let ended = runner.call(script, call(json!({})), context);
+                    drop(tokio::time::timeout(Duration::from_micros(mixed * 10), ended).await);
+                }
+            })
+        })
+        .collect();
+    runtime.block_on(async {
+        for worker in finished {
+            worker.await.unwrap();
+        }
+        let normal = Arc::new(script("return function() return 'alive' end"));
+        assert_eq!(runner.call(normal, call(json!({})), CallContext::default()).await, Ok(json!("alive")));
+    });
 }

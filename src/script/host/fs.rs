@@ -3,6 +3,9 @@
 //! A path is named as its grant is (`notes/today.md` under the grant `notes/`) or in full. It is resolved beneath the
 //! granted folder's handle (cap-std): `..`, absolute links and links that lead out are refused, and the error names
 //! the permission that would allow them. Files are read on a blocking thread, never on the script's.
+//!
+//! A granted folder is opened at each use, not once: one that was replaced meanwhile (a checkout, a mount) is seen, and
+//! who can replace it could have changed what is in it.
 
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
@@ -38,7 +41,7 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, permissions: &Permissions) -> ml
         lua.create_async_function(move |lua, arguments: MultiValue| {
             let (shared, roots, reads) = (Rc::clone(&shared), Arc::clone(&roots), Rc::clone(&reads));
             async move {
-                shared.only_in_function("fs.read")?;
+                let _waiting = shared.wait("fs.read")?;
                 let path = text_argument("fs.read", &arguments, 0)?;
                 let _turn = reads.acquire().await.map_err(mlua::Error::external)?;
                 let text = blocking("fs.read", move || read(&roots, &path)).await?;
@@ -52,7 +55,7 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, permissions: &Permissions) -> ml
         lua.create_async_function(move |lua, arguments: MultiValue| {
             let (shared, roots) = (Rc::clone(&shared), Arc::clone(&grants));
             async move {
-                shared.only_in_function("fs.list")?;
+                let _waiting = shared.wait("fs.list")?;
                 let path = text_argument("fs.list", &arguments, 0)?;
                 let entries = blocking("fs.list", move || list(&roots, &path)).await?;
                 let listed = lua.create_table_with_capacity(entries.len(), 0)?;

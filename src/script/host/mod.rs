@@ -143,8 +143,19 @@ pub(super) struct Host {
     pub(super) answer: RefCell<Option<Answer>>,
     /// The error that a guarded function ended with.
     pub(super) raised: RefCell<Option<crate::tool::ToolError>>,
+    /// Host functions that have not come back.
+    waiting: Cell<usize>,
     events: Cell<u32>,
     sink: ScriptSink,
+}
+
+/// A host function that waits, for as long as it does.
+struct Waiting(Rc<Host>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.set(self.0.waiting.get().saturating_sub(1));
+    }
 }
 
 impl Host {
@@ -160,6 +171,7 @@ impl Host {
             tasks: Cell::new(0),
             answer: RefCell::new(None),
             raised: RefCell::new(None),
+            waiting: Cell::new(0),
             events: Cell::new(0),
             sink,
         }
@@ -184,7 +196,8 @@ impl Host {
         self.answer.replace(None);
         self.raised.replace(None);
         self.started.borrow_mut().clear();
-        self.tasks.replace(0) == 0
+        // A coroutine that was left in the middle of a wait keeps it until it is collected.
+        self.tasks.replace(0) == 0 && self.waiting.get() == 0
     }
 
     /// Logs `text`, within the call's budget.
@@ -217,6 +230,13 @@ impl Host {
     fn spend_event(&self) -> bool {
         self.events.set(self.events.get().saturating_add(1));
         self.events.get() <= MAX_EVENTS
+    }
+
+    /// Begins a wait of `function`; refused while the top level runs.
+    fn wait(self: &Rc<Self>, function: &str) -> mlua::Result<Waiting> {
+        self.only_in_function(function)?;
+        self.waiting.set(self.waiting.get() + 1);
+        Ok(Waiting(Rc::clone(self)))
     }
 
     /// Refuses `function` while the top level runs.

@@ -49,7 +49,7 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<T
         lua.create_async_function(move |_, arguments: MultiValue| {
             let shared = Rc::clone(&shared);
             async move {
-                shared.only_in_function("task.wait")?;
+                let _waiting = shared.wait("task.wait")?;
                 let pause = match arguments.front() {
                     None | Some(LuaValue::Nil) => Duration::ZERO,
                     Some(_) => pause("task.wait", &arguments)?,

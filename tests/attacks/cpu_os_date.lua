@@ -1,0 +1,3 @@
+-- expect: script
+-- says: 200 bytes
+return function() return #os.date(string.rep("%c", 100000)) end
