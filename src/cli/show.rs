@@ -97,10 +97,10 @@ impl Show {
             }
             FinalState::Failed => {
                 let reason = outcome.fail_reason.unwrap_or(FailReason::UnknownError);
-                let kind =
-                    outcome.kind.as_deref().filter(|kind| !kind.is_empty() && *kind != reason.as_str());
-                let name = kind.map_or_else(|| reason.to_string(), |kind| format!("{reason}: {kind}"));
-                say_kind(&name, outcome.detail.as_deref().unwrap_or("the request failed"));
+                // The finer word says more; `--json` has both.
+                let kind = outcome.kind.as_deref().filter(|kind| !kind.is_empty());
+                let detail = outcome.detail.as_deref().unwrap_or("the request failed");
+                say_kind(kind.unwrap_or(reason.as_str()), detail);
             }
             FinalState::Canceled => say("canceled; the text so far is kept"),
         }
