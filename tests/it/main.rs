@@ -1,8 +1,9 @@
-//! deftool from the outside. One binary, one file a room of the house.
+//! deftool from the outside. One binary, one file a room of the house, and the real server last.
 
 mod chat;
 mod house;
 mod lang;
+mod real;
 mod request;
 mod script;
 mod syntax;

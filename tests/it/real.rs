@@ -1,0 +1,200 @@
+//! The main job against a real server with a real model: llama.cpp's own HTTP server, started by `tests/real/serve.py`.
+//!
+//! Without `tests/real/install` having run, these tests say that they are skipped; with `DEFTOOL_REAL=required`, as in
+//! `.ci/run`, they fail instead.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+const PROMPT: &str = "What is the weather in Paris, in celsius?";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A server; it ends when its standard input does, so at the latest with this process.
+struct Server {
+    child: Child,
+    _lifeline: ChildStdin,
+    endpoint: String,
+}
+
+impl Server {
+    fn start() -> Option<Self> {
+        let folder = root().join("tests/real");
+        let python = folder.join(".venv/bin/python");
+        if !folder.join(".venv/installed").exists() {
+            assert!(
+                std::env::var("DEFTOOL_REAL").as_deref() != Ok("required"),
+                "the real server is required and not installed: run tests/real/install"
+            );
+            // Straight to stderr: the test harness captures what the macros print.
+            let _ =
+                writeln!(std::io::stderr(), "skipped: no real server; tests/real/install makes one (140 MB)");
+            return None;
+        }
+        let mut child = Command::new(python)
+            .arg(folder.join("serve.py"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lifeline = child.stdin.take().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let endpoint =
+            line.trim().strip_prefix("READY ").unwrap_or_else(|| panic!("the server said {line:?}"));
+        Some(Self { endpoint: endpoint.to_owned(), child, _lifeline: lifeline })
+    }
+}
+
+/// The server that the tests share.
+fn shared() -> Option<&'static str> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER.get_or_init(Server::start).as_ref().map(|server| server.endpoint.as_str())
+}
+
+fn deftool(arguments: &[&str], project: &Path, endpoint: Option<&str>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deftool"));
+    command
+        .args(arguments)
+        .arg("--project")
+        .arg(project)
+        .env_remove("OPENAI_BASE_URL")
+        .env_remove("OPENAI_API_KEY");
+    if let Some(endpoint) = endpoint {
+        command.args(["--endpoint", endpoint]);
+    }
+    command
+}
+
+fn quickstart() -> PathBuf {
+    root().join("examples/quickstart")
+}
+
+fn events(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not an event: {line}")))
+        .collect()
+}
+
+fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+/// A project without tools, in which the model talks on and on.
+fn talkative() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("specs")).unwrap();
+    let worker = "(defworker :name \"talk\" :params (:temperature 0 :seed 1 :max-tokens 2000))";
+    std::fs::write(folder.path().join("specs/worker.eld"), worker).unwrap();
+    folder
+}
+
+const STORY: &str = "Tell me a long story about a ship and its crew.";
+
+#[test]
+fn the_quickstart_completes_with_one_call_a_streamed_answer_and_one_signal() {
+    let Some(endpoint) = shared() else { return };
+    let output = deftool(&["run", PROMPT, "--json"], &quickstart(), Some(endpoint)).output().unwrap();
+    let events = events(&output);
+    assert_eq!(output.status.code(), Some(0), "{events:#?}");
+    let calls = of_type(&events, "tool_call");
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0]["name"], "get_weather");
+    assert_eq!(calls[0]["arguments"]["location"], "Paris");
+    assert_eq!(of_type(&events, "tool_finished")[0]["result"]["temperature"], 21);
+    assert!(of_type(&events, "text").len() > 3, "the answer streams");
+    let finished = events.last().unwrap();
+    assert_eq!(finished["type"], "finished");
+    assert_eq!(finished["state"], "completed");
+    assert_eq!(finished["finish_reason"], "stop");
+    assert_eq!(finished["tool_iterations"], 1);
+    assert!(finished["text"].as_str().unwrap().contains("21"), "{finished}");
+    let signals = finished["signals"].as_array().unwrap();
+    assert_eq!(signals.len(), 1);
+    assert_eq!(signals[0]["tool_name"], "task_complete");
+    assert!(finished["usage"]["completion_tokens"].as_u64().unwrap() > 10);
+}
+
+#[test]
+fn a_replay_of_a_recorded_session_gives_the_same_events() {
+    let Some(endpoint) = shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("session.jsonl");
+    let file = file.to_str().unwrap();
+    let live = deftool(&["run", PROMPT, "--json", "--record", file], &quickstart(), Some(endpoint))
+        .output()
+        .unwrap();
+    assert_eq!(live.status.code(), Some(0));
+    let replayed = deftool(&["run", "--json", "--replay", file], &quickstart(), None).output().unwrap();
+    assert_eq!(replayed.status.code(), Some(0));
+    assert_eq!(events(&live), events(&replayed));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_cancel_in_the_middle_keeps_the_text() {
+    let Some(endpoint) = shared() else { return };
+    let project = talkative();
+    let mut child = deftool(&["run", STORY, "--json"], project.path(), Some(endpoint))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut shown = read_some_text(&mut lines);
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    let rest: Vec<Value> = lines.map(|line| serde_json::from_str(&line).unwrap()).collect();
+    shown.extend(of_type(&rest, "text").iter().map(|event| event["text"].as_str().unwrap().to_owned()));
+    let finished = rest.last().unwrap();
+    assert_eq!(finished["state"], "canceled");
+    assert_eq!(finished["finish_reason"], "canceled");
+    assert_eq!(finished["text"], shown.concat());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_server_that_dies_in_the_middle_fails_the_request_and_keeps_the_text() {
+    if shared().is_none() {
+        return;
+    }
+    let mut server = Server::start().unwrap();
+    let project = talkative();
+    let mut child = deftool(&["run", STORY, "--json"], project.path(), Some(&server.endpoint))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut shown = read_some_text(&mut lines);
+    server.child.kill().unwrap();
+    let rest: Vec<Value> = lines.map(|line| serde_json::from_str(&line).unwrap()).collect();
+    shown.extend(of_type(&rest, "text").iter().map(|event| event["text"].as_str().unwrap().to_owned()));
+    let finished = rest.last().unwrap();
+    assert_eq!(finished["state"], "failed");
+    assert_eq!(finished["kind"], "stream_incomplete");
+    assert!(finished["detail"].as_str().unwrap().contains("cut off"), "{finished}");
+    assert_eq!(finished["text"], shown.concat());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    server.child.wait().unwrap();
+}
+
+/// Reads events until five pieces of text have come; those pieces.
+fn read_some_text(lines: &mut impl Iterator<Item = String>) -> Vec<String> {
+    let mut shown = Vec::new();
+    while shown.len() < 5 {
+        let event: Value = serde_json::from_str(&lines.next().expect("the reply goes on")).unwrap();
+        assert_ne!(event["type"], "finished", "{event}");
+        if event["type"] == "text" {
+            shown.push(event["text"].as_str().unwrap().to_owned());
+        }
+    }
+    shown
+}
