@@ -14,4 +14,4 @@ pub use discover::{Input, ProjectError, find_root, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadedTool, ScriptState, load, load_specs};
-pub(crate) use read::display_name;
+pub use read::display_name;

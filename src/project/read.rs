@@ -59,7 +59,7 @@ impl SourceText {
 }
 
 /// A path as the user would write it.
-pub(crate) fn display_name(path: &Path, from: &Path) -> String {
+pub fn display_name(path: &Path, from: &Path) -> String {
     let path = path.strip_prefix(from).unwrap_or(path);
     let path = path.strip_prefix(".").unwrap_or(path);
     path.to_string_lossy().replace('\\', "/")

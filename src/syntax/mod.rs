@@ -1,6 +1,6 @@
 //! Emacs-Lisp syntax: text → [`Tree`] → constants.
 //!
-//! [`parse`] is total and linear; [`fold`] turns the code that specs are written in (`list`, `quote`, `concat`,
+//! [`parse`] is total and linear; a [`Folder`] turns the code that specs are written in (`list`, `quote`, `concat`,
 //! backquote …) into a [`Datum`] without executing anything. [`lexpr`] converts to and from `lexpr` values, for
 //! Rust programs that hold their specs as such.
 //!

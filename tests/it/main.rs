@@ -3,6 +3,7 @@
 mod chat;
 mod house;
 mod lang;
+mod readme;
 mod real;
 mod request;
 mod script;

@@ -1,0 +1,114 @@
+//! The README's console blocks are real: each command is run and must print what stands below it.
+//!
+//! A line `$ command` is run in a copy of the repository's examples, with the lines up to the next one as its output,
+//! stdout and stderr together; `[..]` stands for anything in a line. `cd` moves the later commands. `cargo run -q --`
+//! is the built binary; blocks without the word `console` are not run. `DEFTOOL_BLESS=1` writes what was printed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn run(command: &str, folder: &Path) -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_deftool"));
+    let command = command.replace("cargo run -q --", "deftool");
+    let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let output = Command::new("sh")
+        .args(["-c", &format!("({command}) 2>&1")])
+        .current_dir(folder)
+        .env("PATH", path)
+        .env_remove("OPENAI_BASE_URL")
+        .env_remove("OPENAI_API_KEY")
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn is_match(pattern: &str, line: &str) -> bool {
+    let mut pieces = pattern.split("[..]");
+    let first = pieces.next().unwrap_or("");
+    let Some(mut rest) = line.strip_prefix(first) else { return false };
+    let pieces: Vec<&str> = pieces.collect();
+    for (index, piece) in pieces.iter().enumerate() {
+        let found = if index + 1 == pieces.len() { rest.ends_with(piece).then(|| rest.len() - piece.len()) } else { rest.find(piece) };
+        let Some(at) = found else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    pieces.is_empty().then_some(rest.is_empty()).unwrap_or(true)
+}
+
+fn is_same(expected: &str, got: &str) -> bool {
+    let (expected, got): (Vec<_>, Vec<_>) = (expected.trim_end().lines().collect(), got.trim_end().lines().collect());
+    expected.len() == got.len() && expected.iter().zip(&got).all(|(pattern, line)| is_match(pattern, line.trim_end()))
+}
+
+/// Runs the commands of one page; the page as it would be, and what differed.
+fn play(page: &str, folder: &Path) -> (String, Vec<String>, usize) {
+    let mut folder = folder.to_owned();
+    let mut written = String::new();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    let mut lines = page.lines().peekable();
+    while let Some(line) = lines.next() {
+        written.push_str(line);
+        written.push('\n');
+        if line != "```console" {
+            continue;
+        }
+        while let Some(line) = lines.next_if(|line| *line != "```") {
+            let command = line.strip_prefix("$ ").unwrap_or_else(|| panic!("expected a command, found {line:?}"));
+            let mut expected = String::new();
+            while let Some(output) = lines.next_if(|line| *line != "```" && !line.starts_with("$ ")) {
+                expected.push_str(output);
+                expected.push('\n');
+            }
+            count += 1;
+            written.push_str(&format!("$ {command}\n"));
+            let got = match command.strip_prefix("cd ") {
+                Some(to) => {
+                    folder = folder.join(to);
+                    String::new()
+                }
+                None => run(command, &folder),
+            };
+            if is_same(&expected, &got) {
+                written.push_str(&expected);
+            } else {
+                wrong.push(format!("$ {command}\nexpected:\n{expected}\nprinted:\n{got}"));
+                written.push_str(got.trim_end());
+                written.push('\n');
+            }
+        }
+    }
+    (written, wrong, count)
+}
+
+#[test]
+fn the_tour_prints_what_the_readme_says() {
+    let folder = tempfile::tempdir().unwrap();
+    copy_folder(&root().join("examples"), &folder.path().join("examples"));
+    let path = root().join("README.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (written, wrong, count) = play(&page, folder.path());
+    if std::env::var("DEFTOOL_BLESS").is_ok() {
+        fs::write(&path, written).unwrap();
+        return;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(count >= 8, "the tour has only {count} commands");
+}
