@@ -110,8 +110,8 @@ fn frames(lua: &Lua, file: &str, most: usize) -> Vec<String> {
             let mut text = format!("{file}:{}", frame.current_line().unwrap_or_default());
             match frame.names().name {
                 Some(name) => drop(write!(text, " in {}", clean(&name, 60))),
-                None if source.what == "main" => text.push_str(" in the top level"),
-                None => text.push_str(" in the tool's function"),
+                // The top level, the tool's function, or one without a name: Luau tells them apart by nothing.
+                None => text.push_str(" in the script"),
             }
             Some(text)
         });

@@ -215,7 +215,7 @@ fn an_error_names_file_and_line_and_has_a_traceback() {
     assert!(error.message.starts_with("scripts/probe.lua:3: attempt to index nil"), "{error}");
     assert_eq!(
         error.details.as_deref(),
-        Some("scripts/probe.lua:3 in inner\nscripts/probe.lua:7 in the tool's function")
+        Some("scripts/probe.lua:3 in inner\nscripts/probe.lua:7 in the script")
     );
     let error = run_source("return function() error({ message = 'from a table' }) end").unwrap_err();
     assert_eq!(error.message, "scripts/probe.lua:1: from a table");
@@ -635,7 +635,7 @@ fn a_timeout_tells_where_the_script_was() {
     script.timeout = Some(Duration::from_millis(50));
     let error = run(script, json!({})).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Timeout);
-    assert_eq!(error.details.as_deref(), Some("scripts/probe.lua:2 in the tool's function"));
+    assert_eq!(error.details.as_deref(), Some("scripts/probe.lua:2 in the script"));
 }
 
 #[test]
