@@ -109,14 +109,8 @@ impl<'t> Folder<'t> {
         }
         let text = self.tree.text(id, self.text);
         let kind = match self.tree.kind(id) {
-            Kind::Symbol if text == "nil" => DatumKind::List(Vec::new()),
-            Kind::Symbol => DatumKind::Symbol(unescape_symbol(text)),
-            Kind::Keyword => DatumKind::Keyword(unescape_symbol(text)),
-            Kind::String => {
-                let inside = text.get(1..text.len().saturating_sub(1)).unwrap_or("");
-                // Escape problems were told by the reader.
-                DatumKind::String(escape::decode_string(inside, &mut Vec::new()).into_owned())
-            }
+            Kind::Symbol | Kind::Keyword => named(unescape_symbol(text)),
+            Kind::String => DatumKind::String(self.decode_string(text, span)),
             Kind::Integer | Kind::Float => match parse_number(text) {
                 Some(number) => DatumKind::Number(number),
                 None => DatumKind::NotFinite(text.to_owned()),
@@ -145,16 +139,27 @@ impl<'t> Folder<'t> {
                 let message = String::from("a backquote or comma has no constant meaning here");
                 return self.invalid(&rules::NOT_A_CONSTANT, span, message);
             }
-            Kind::Dot => {
-                let message = String::from("a dot belongs before the last element of a list");
-                return self.invalid(&rules::BAD_DOT, span, message);
-            }
+            // A dot in the wrong place was told by the reader.
+            Kind::Dot => DatumKind::Invalid,
             Kind::Opaque => {
                 let message = format!("not a constant: `{}`", excerpt(text));
                 return self.invalid(&rules::NOT_A_CONSTANT, span, message);
             }
         };
         Datum { span, kind }
+    }
+
+    /// The value of a string literal. Escapes that cannot be read were told by the reader; here it matters what
+    /// JSON cannot carry.
+    fn decode_string(&mut self, literal: &str, span: Span) -> String {
+        let inside = literal.get(1..literal.len().saturating_sub(1)).unwrap_or("");
+        let mut problems = Vec::new();
+        let value = escape::decode_string(inside, &mut problems).into_owned();
+        for problem in problems.into_iter().filter(|problem| problem.rule != &rules::BAD_ESCAPE) {
+            let start = span.start as usize + 1 + problem.at;
+            self.tell(problem.rule, Span::new(start, start + problem.len), problem.message);
+        }
+        value
     }
 
     fn fold_quote(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
@@ -216,8 +221,8 @@ impl<'t> Folder<'t> {
                         let tail = self.fold_in(tail, mode, depth + 1);
                         return (items, Some(tail));
                     }
-                    let message = String::from("a dot belongs before the last element of a list");
-                    self.tell(&rules::BAD_DOT, self.tree.span(child), message);
+                    // Told by the reader.
+                    items.push(Datum { span: self.tree.span(child), kind: DatumKind::Invalid });
                 }
                 Kind::Splice if mode == Mode::Backquoted => {
                     let span = self.tree.span(child);
@@ -264,6 +269,15 @@ pub(super) fn excerpt(text: &str) -> String {
     match one_line.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", one_line.get(..end).unwrap_or("")),
         None => one_line,
+    }
+}
+
+/// What a symbol of this name is.
+fn named(name: String) -> DatumKind {
+    match name.as_str() {
+        "nil" => DatumKind::List(Vec::new()),
+        keyword if keyword.starts_with(':') => DatumKind::Keyword(name),
+        _ => DatumKind::Symbol(name),
     }
 }
 

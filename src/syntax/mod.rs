@@ -13,9 +13,10 @@ mod fold_calls;
 pub mod lexpr;
 mod number;
 mod reader;
+mod recover;
 mod tree;
 
 pub use fold::{Datum, DatumKind, Folder};
 pub use number::Number;
 pub use reader::parse;
-pub use tree::{Children, Kind, NodeId, Tree};
+pub use tree::{Children, Fault, Kind, NodeId, Tree};
