@@ -47,7 +47,7 @@ pub(super) struct Reader<'t> {
     pub(super) line_start: usize,
     /// Whether nothing of this line was read but blanks.
     pub(super) first_on_line: bool,
-    /// The last list that ended at top level: its first node and the first node after it.
+    /// The last list of the first column that ended: its first node and the first node after it.
     last_form: Option<(u32, u32)>,
     pub(super) recovery: Recovery,
     pub(super) unclosed: Unclosed,
@@ -239,7 +239,7 @@ impl<'t> Reader<'t> {
             if is_list == (closer == b')') {
                 self.at += 1;
                 self.end_node(id, self.at);
-                if self.open.is_empty() {
+                if self.open.is_empty() && self.is_first_column(node.span) {
                     self.last_form = Some((id, self.tree.nodes.len() as u32));
                 }
                 self.complete_prefixes();
@@ -269,8 +269,7 @@ impl<'t> Reader<'t> {
 
     fn close_at_end(&mut self) {
         let end = self.bytes.len();
-        let quiet = self.unclosed.string;
-        self.close_all_unclosed(end, "the end of the file", quiet);
+        self.close_all_unclosed(end, "the end of the file", false);
     }
 
     /// Ends everything that is open at byte `end`; the outermost opener is named, the others follow from it.
@@ -396,6 +395,7 @@ impl<'t> Reader<'t> {
                 }
             }
         };
+        self.unclosed.string |= self.runs_into_form(start, end);
         if let Some(cut) = self.cut_of_string(start, end) {
             self.end_unclosed_string(start, cut);
             return;

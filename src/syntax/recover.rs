@@ -3,14 +3,13 @@
 //!
 //! An opening parenthesis in the first column starts a new top-level form (the convention Emacs itself navigates
 //! by). Inside the forms that are broken by this measure, indentation tells where a list was meant to end: nothing
-//! that belongs to it starts a line at or before its own column. That guess is kept only if it leaves nothing more
-//! wrong than before. Each reading is linear, and there are three at most.
+//! that belongs to it starts a line at or before its own column. That guess is kept only where it makes no closer
+//! stray that was not. Each reading is linear, and there are three at most.
 
 use super::reader::{Open, Reader};
 use super::tree::{Fault, Kind};
+use crate::diagnostic::{Label, rules};
 use crate::text::{Location, Span};
-
-use crate::diagnostic::Label;
 
 /// What a reading takes for the end of something unclosed.
 #[derive(Default)]
@@ -40,7 +39,12 @@ pub(super) fn read_again<'t>(first: Reader<'t>) -> Reader<'t> {
     }
     let forms = by_columns.unclosed.forms.clone();
     let by_lines = Reader::read(source, text, Recovery { columns: true, strings, forms });
-    if by_lines.findings.len() <= by_columns.findings.len() { by_lines } else { by_columns }
+    // Where lines are not indented as they nest, lists are closed too early and their own parentheses are stray.
+    if count_others(&by_lines) <= count_others(&by_columns) { by_lines } else { by_columns }
+}
+
+fn count_others(reader: &Reader<'_>) -> usize {
+    reader.findings.iter().filter(|finding| *finding.rule != rules::UNCLOSED).count()
 }
 
 impl Reader<'_> {
@@ -97,14 +101,25 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether the string `start..end` seems to hold the start of the next form: an even number of quotes is missing.
+    pub(super) fn runs_into_form(&self, start: usize, end: usize) -> bool {
+        self.has_no_gap_at(end + 1) && self.first_form_in(start, end).is_some()
+    }
+
+    fn has_no_gap_at(&self, at: usize) -> bool {
+        self.bytes.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
+    }
+
+    /// The end of the line before one that starts with a parenthesis.
+    fn first_form_in(&self, start: usize, end: usize) -> Option<usize> {
+        let inside = self.bytes.get(start..end)?;
+        memchr::memchr_iter(b'\n', inside).find(|at| inside.get(at + 1) == Some(&b'(')).map(|at| start + at)
+    }
+
     /// Where the string `start..end` was meant to end at the latest, if before its quote: at a line that starts with
     /// a parenthesis.
     pub(super) fn cut_of_string(&self, start: usize, end: usize) -> Option<usize> {
-        if !self.recovery.strings {
-            return None;
-        }
-        let inside = self.bytes.get(start..end)?;
-        memchr::memchr_iter(b'\n', inside).find(|at| inside.get(at + 1) == Some(&b'(')).map(|at| start + at)
+        if self.recovery.strings { self.first_form_in(start, end) } else { None }
     }
 
     /// Ends the string that starts at `start` at byte `end`, without its quote, and all that is open around it.
@@ -119,11 +134,8 @@ impl Reader<'_> {
             .iter()
             .rposition(|node| node.kind == Kind::List && self.is_first_column(node.span));
         let since = self.tree.nodes.get(first.unwrap_or(0)..).unwrap_or_default();
-        let culprit = since.iter().find(|node| {
-            let next = self.bytes.get(node.span.end as usize);
-            node.kind == Kind::String
-                && next.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
-        });
+        let culprit =
+            since.iter().find(|node| node.kind == Kind::String && self.has_no_gap_at(node.span.end as usize));
         let start_of_doubt = culprit.map_or(start, |node| node.span.start as usize);
         let turned = culprit.map(|node| node.span.end as usize - 1);
         self.findings.retain(|finding| (finding.primary.span.start as usize) < start_of_doubt);
@@ -140,7 +152,7 @@ impl Reader<'_> {
         self.close_all_unclosed(end, "", true);
     }
 
-    fn is_first_column(&self, span: Span) -> bool {
+    pub(super) fn is_first_column(&self, span: Span) -> bool {
         let before = (span.start as usize).checked_sub(1).and_then(|at| self.bytes.get(at));
         before.is_none_or(|byte| *byte == b'\n')
     }
