@@ -127,7 +127,10 @@ impl<'t> Folder<'t> {
                 let (items, _) = self.fold_items(id, mode, depth);
                 DatumKind::Vector(items)
             }
-            Kind::Quote => return self.fold_quote(id, mode, depth),
+            Kind::Quote | Kind::Function if mode != Mode::Evaluated => {
+                DatumKind::Quoted(Box::new(self.fold_prefixed(id, mode, depth)))
+            }
+            Kind::Quote => return self.fold_prefixed(id, Mode::Quoted, depth),
             Kind::Function => return self.fold_function(id, span),
             Kind::Backquote if mode == Mode::Evaluated => {
                 return self.fold_prefixed(id, Mode::Backquoted, depth);
@@ -162,14 +165,6 @@ impl<'t> Folder<'t> {
         value
     }
 
-    fn fold_quote(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
-        if mode == Mode::Evaluated {
-            return self.fold_prefixed(id, Mode::Quoted, depth);
-        }
-        let inner = self.fold_prefixed(id, mode, depth);
-        Datum { span: self.tree.span(id), kind: DatumKind::Quoted(Box::new(inner)) }
-    }
-
     /// The form under a prefix, in the given mode. A missing one was told by the reader.
     fn fold_prefixed(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
         match self.tree.children(id).next() {
@@ -201,16 +196,13 @@ impl<'t> Folder<'t> {
 
     fn fold_data_list(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
         let (items, tail) = self.fold_items(id, mode, depth);
-        let kind = match tail.map(|tail| (tail.span, tail.kind)) {
-            None => DatumKind::List(items),
-            Some((_, DatumKind::List(rest))) => DatumKind::List(items.into_iter().chain(rest).collect()),
-            Some((span, kind)) => DatumKind::Dotted(items, Box::new(Datum { span, kind })),
-        };
-        Datum { span: self.tree.span(id), kind }
+        let kind = tail.map_or_else(|| DatumKind::List(Vec::new()), |tail| tail.kind);
+        Datum { span: self.tree.span(id), kind: with_tail(items, kind, self.tree.span(id)) }
     }
 
     /// The elements of a list or vector, and what stands after a dot.
     fn fold_items(&mut self, id: NodeId, mode: Mode, depth: usize) -> (Vec<Datum>, Option<Datum>) {
+        let is_list = self.tree.kind(id) == Kind::List;
         let mut items = Vec::new();
         let mut children = self.tree.children(id);
         while let Some(child) = children.next() {
@@ -227,9 +219,13 @@ impl<'t> Folder<'t> {
                 Kind::Splice if mode == Mode::Backquoted => {
                     let span = self.tree.span(child);
                     let spliced = self.fold_prefixed(child, Mode::Evaluated, depth + 1);
+                    let is_last = is_list && children.clone().next().is_none();
                     match spliced.kind {
-                        DatumKind::List(more) | DatumKind::Vector(more) => items.extend(more),
+                        DatumKind::List(more) => items.extend(more),
                         DatumKind::Invalid => items.push(spliced),
+                        // As the last element it is the tail, whatever it is.
+                        _ if is_last => return (items, Some(spliced)),
+                        DatumKind::Vector(more) => items.extend(more),
                         _ => {
                             let message = format!("`,@` splices a list, and this is {}", spliced.describe());
                             items.push(self.invalid(&rules::NOT_A_CONSTANT, span, message));
@@ -269,6 +265,22 @@ pub(super) fn excerpt(text: &str) -> String {
     match one_line.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", one_line.get(..end).unwrap_or("")),
         None => one_line,
+    }
+}
+
+/// A list of `items` that ends in `tail`, written at `span`.
+pub(super) fn with_tail(mut items: Vec<Datum>, tail: DatumKind, span: Span) -> DatumKind {
+    match tail {
+        tail if items.is_empty() => tail,
+        DatumKind::List(rest) => {
+            items.extend(rest);
+            DatumKind::List(items)
+        }
+        DatumKind::Dotted(rest, tail) => {
+            items.extend(rest);
+            DatumKind::Dotted(items, tail)
+        }
+        tail => DatumKind::Dotted(items, Box::new(Datum { span, kind: tail })),
     }
 }
 

@@ -54,7 +54,9 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
     let mut folder = Folder::new(source, text, tree);
     let mut pending: Vec<NodeId> = tree.roots().collect();
     pending.reverse();
+    let mut after_loose = false;
     while let Some(node) = pending.pop() {
+        after_loose &= !names_form(tree, node);
         let items = tree.children(node);
         let head = items.clone().next();
         let form = head.and_then(|head| match tree.kind(head) {
@@ -84,6 +86,8 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             }
             None => match kind {
                 FileKind::Specs if tree.fault(node).is_some() => {}
+                // Loose values one after the other are one mistake.
+                FileKind::Specs if !names_form(tree, node) && std::mem::replace(&mut after_loose, true) => {}
                 FileKind::Specs => lowerer.tell_unknown_form(tree, text, node, head),
                 FileKind::EmacsLisp => {
                     // Children in reverse, so that the first is looked at first.
@@ -225,6 +229,12 @@ impl Lowerer {
         };
         self.findings.push(finding);
     }
+}
+
+/// Whether it is a list that starts with a symbol or keyword.
+fn names_form(tree: &Tree, node: NodeId) -> bool {
+    let head = tree.children(node).next().map(|head| tree.kind(head));
+    tree.kind(node) == Kind::List && matches!(head, Some(Kind::Symbol | Kind::Keyword))
 }
 
 /// Long forms are shown by their first line.

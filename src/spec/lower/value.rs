@@ -42,14 +42,21 @@ impl Lowerer {
                 Some(DatumKind::Keyword(_)) => {
                     let entries = self.read_plist(items, &[]);
                     let members = entries.into_iter().filter_map(|entry| {
-                        let value = self.json_value(entry.value)?;
+                        let value = match entry.value.kind {
+                            // As everywhere, `:type string` is `"type": "string"`.
+                            DatumKind::Symbol(word) if entry.key == "type" && word != "t" => {
+                                Json { span: entry.value.span, kind: JsonKind::String(word) }
+                            }
+                            kind => self.json_value(Datum { span: entry.value.span, kind })?,
+                        };
                         Some(Member { key: entry.key, key_span: entry.key_span, value })
                     });
                     JsonKind::Object(members.collect())
                 }
                 Some(_) => {
                     let message = String::from("a list has no JSON form; write a vector `[…]` for an array");
-                    self.tell(&rules::NOT_JSON, span, message);
+                    let finding = self.finding(&rules::NOT_JSON, span, message);
+                    self.findings.push(finding.note("an object is a plist `(:key value)`"));
                     return None;
                 }
             },
