@@ -116,6 +116,9 @@ impl<'t> Reader<'t> {
                 }
                 continue;
             }
+            if self.skip_no_break_space() {
+                continue;
+            }
             if self.recovery.is_active() && self.first_on_line {
                 self.recover_before(byte);
             }
@@ -127,6 +130,13 @@ impl<'t> Reader<'t> {
         }
         self.close_at_end();
         self.check_dots();
+    }
+
+    /// A no-break space (C2 A0) separates; any other character that starts with this byte is an atom's.
+    fn skip_no_break_space(&mut self) -> bool {
+        let is_there = self.bytes.get(self.at..self.at + 2) == Some(b"\xC2\xA0");
+        self.at += if is_there { 2 } else { 0 };
+        is_there
     }
 
     fn read_special(&mut self, byte: u8) {
@@ -149,8 +159,6 @@ impl<'t> Reader<'t> {
             b';' => self.skip_comment(),
             b'?' => self.read_character(),
             b'#' => self.read_hash(),
-            // A no-break space (C2 A0) separates; any other character that starts with this byte is an atom's.
-            0xC2 if self.bytes.get(self.at + 1) == Some(&0xA0) => self.at += 2,
             _ => self.read_atom(),
         }
     }
@@ -372,7 +380,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Bytes of the character at `at`; 0 at the end.
-    fn char_len(&self, at: usize) -> usize {
+    pub(super) fn char_len(&self, at: usize) -> usize {
         self.text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8)
     }
 

@@ -83,10 +83,10 @@ impl Reader<'_> {
     fn close_by_indentation(&mut self, index: usize) {
         let opener = self.open.get(index).and_then(|open| self.tree.nodes.get(open.id as usize));
         let Some(opener) = opener.map(|node| node.span) else { return };
+        let outsider = Span::new(self.at, self.at + self.char_len(self.at));
         self.tell_unclosed(opener, String::from("opened here"));
         if let Some(finding) = self.findings.last_mut().filter(|finding| finding.primary.span == opener) {
-            let span = Span::new(self.at, self.at + 1);
-            let location = Location { source: self.source, span };
+            let location = Location { source: self.source, span: outsider };
             let message = String::from("by its indentation, this stands outside of it");
             finding.labels.push(Label { location, message });
         }

@@ -1,6 +1,7 @@
 //! deftool from the outside. One binary, one file a room of the house.
 
 mod chat;
+mod damage;
 mod house;
 mod lang;
 mod request;

@@ -7,6 +7,11 @@ use crate::diagnostic::rules;
 use crate::spec::{Json, JsonKind, Member};
 use crate::syntax::{Datum, DatumKind, Number};
 
+/// `text` as a string literal.
+pub(super) fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 impl Lowerer {
     /// The JSON value of a constant: `t`, `:json-false` and `:null` are true, false and null, nil is `{}`, a plist
     /// is an object and a vector an array. `None`: it has none; told.
@@ -30,7 +35,7 @@ impl Lowerer {
                 self.findings.push(
                     self.finding(&rules::NOT_JSON, span, format!("the symbol `{word}` has no JSON form"))
                         .labelled("expected a string, a number, a vector, a plist, t or :json-false")
-                        .fixed_by("write a string", span, format!("\"{word}\"")),
+                        .fixed_by("write a string", span, quoted(&word)),
                 );
                 return None;
             }
