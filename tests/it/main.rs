@@ -3,7 +3,9 @@
 mod chat;
 mod damage;
 mod house;
+mod inputs;
 mod lang;
 mod request;
 mod script;
 mod syntax;
+mod values;
