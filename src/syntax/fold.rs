@@ -194,7 +194,7 @@ impl<'t> Folder<'t> {
         }
     }
 
-    fn fold_data_list(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
+    pub(super) fn fold_data_list(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
         let (items, tail) = self.fold_items(id, mode, depth);
         let kind = tail.map_or_else(|| DatumKind::List(Vec::new()), |tail| tail.kind);
         Datum { span: self.tree.span(id), kind: with_tail(items, kind, self.tree.span(id)) }

@@ -4,14 +4,18 @@ use super::fold::{Datum, DatumKind, Folder, Mode, with_tail};
 use super::number::Number;
 use super::tree::{Kind, NodeId};
 
+/// What [`fold_call`] folds.
+const FUNCTIONS: [&str; 8] = ["quote", "function", "list", "vector", "cons", "append", "concat", "format"];
+
 /// Folds the call `id`, whose head is the symbol `head`.
 pub(super) fn fold_call(folder: &mut Folder<'_>, id: NodeId, head: NodeId, depth: usize) -> Datum {
     let span = folder.tree.span(id);
     let arguments: Vec<NodeId> = folder.tree.children(id).skip(1).collect();
-    if arguments.iter().any(|&argument| folder.tree.kind(argument) == Kind::Dot) {
-        return folder.not_a_constant(id);
-    }
+    let is_dotted = arguments.iter().any(|&argument| folder.tree.kind(argument) == Kind::Dot);
     match folder.tree.text(head, folder.text) {
+        // A dotted pair is no call: `(key . value)` is data.
+        name if is_dotted && !FUNCTIONS.contains(&name) => folder.fold_data_list(id, Mode::Quoted, depth),
+        _ if is_dotted => folder.not_a_constant(id),
         "quote" => match arguments.as_slice() {
             [form] => folder.fold_in(*form, Mode::Quoted, depth + 1),
             _ => folder.not_a_constant(id),

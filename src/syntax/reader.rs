@@ -394,7 +394,7 @@ impl<'t> Reader<'t> {
                 Some((quote, Some(b'"'))) => break quote,
                 Some((backslash, _)) => {
                     escaped = true;
-                    at = backslash + 1 + self.char_len(backslash + 1);
+                    at = self.escape_end(backslash + 1);
                 }
                 None => {
                     self.unclosed.string = true;
@@ -416,6 +416,21 @@ impl<'t> Reader<'t> {
             self.line_start = start + newline + 1;
         }
         self.leaf(Kind::String, start, end + 1);
+    }
+
+    /// The end of the escape whose backslash stands before `at`, as far as it may hold a quote: `\C-"` does.
+    fn escape_end(&self, mut at: usize) -> usize {
+        loop {
+            at += match self.bytes.get(at..).unwrap_or_default() {
+                [b'^', ..] => 1,
+                [b'C' | b'M' | b'S' | b'H' | b'A', b'-', ..] => 2,
+                _ => return at + self.char_len(at),
+            };
+            if self.bytes.get(at) != Some(&b'\\') {
+                return at + self.char_len(at);
+            }
+            at += 1;
+        }
     }
 
     /// Only what Emacs does not read is told here; what JSON does not have is told where it matters.

@@ -29,7 +29,7 @@ impl Recovery {
 }
 
 /// The best of the readings that recover.
-pub(super) fn read_again<'t>(first: Reader<'t>) -> Reader<'t> {
+pub(super) fn read_again(first: Reader<'_>) -> Reader<'_> {
     let strings = first.unclosed.string;
     let (source, text) = (first.source, first.text);
     drop(first);

@@ -1,6 +1,6 @@
 //! The reader: right, total, linear.
 
-use deftool::syntax::{Datum, DatumKind, Folder, Kind, Number, Tree, lexpr::from_lexpr, parse};
+use deftool::syntax::{Datum, DatumKind, Folder, Kind, NodeId, Number, Tree, lexpr::from_lexpr, parse};
 use deftool::text::{SourceFile, SourceId, Sources};
 use proptest::prelude::*;
 
@@ -18,47 +18,19 @@ fn read(text: &str) -> (Tree, Vec<String>) {
 /// The tree as text, without looking at the source again for structure.
 fn outline(text: &str) -> String {
     let (tree, _) = parse(source(), text);
-    fn node(tree: &Tree, text: &str, id: deftool::syntax::NodeId, out: &mut String) {
-        let inner = |out: &mut String| {
-            for (index, child) in tree.children(id).enumerate() {
-                if index > 0 {
-                    out.push(' ');
-                }
-                node(tree, text, child, out);
-            }
-        };
-        match tree.kind(id) {
-            Kind::List => {
-                out.push('(');
-                inner(out);
-                out.push(')');
-            }
-            Kind::Vector => {
-                out.push('[');
-                inner(out);
-                out.push(']');
-            }
-            Kind::Opaque => {
-                out.push('{');
-                inner(out);
-                out.push('}');
-            }
-            kind if kind.is_prefix() => {
-                out.push_str(&format!("{kind:?}<"));
-                inner(out);
-                out.push('>');
-            }
-            kind => out.push_str(&format!("{kind:?}:{}", tree.text(id, text))),
-        }
+    tree.roots().map(|root| outline_node(&tree, text, root)).collect::<Vec<_>>().join("\n")
+}
+
+fn outline_node(tree: &Tree, text: &str, id: NodeId) -> String {
+    let inner: Vec<String> = tree.children(id).map(|child| outline_node(tree, text, child)).collect();
+    let inner = inner.join(" ");
+    match tree.kind(id) {
+        Kind::List => format!("({inner})"),
+        Kind::Vector => format!("[{inner}]"),
+        Kind::Opaque => format!("{{{inner}}}"),
+        kind if kind.is_prefix() => format!("{kind:?}<{inner}>"),
+        kind => format!("{kind:?}:{}", tree.text(id, text)),
     }
-    let mut out = String::new();
-    for (index, root) in tree.roots().enumerate() {
-        if index > 0 {
-            out.push('\n');
-        }
-        node(&tree, text, root, &mut out);
-    }
-    out
 }
 
 #[test]
@@ -92,6 +64,7 @@ fn every_reader_construct() {
             "(a .\"x\") (a .(b)) (a .?b) (a .'b) (a .5 .b)",
             "(Symbol:a Dot:. String:\"x\")\n(Symbol:a Dot:. (Symbol:b))\n(Symbol:a Dot:. Character:?b)\n(Symbol:a Dot:. Quote<Symbol:b>)\n(Symbol:a Float:.5 Symbol:.b)",
         ),
+        (r#"("\M-"" "\M-\"" "\^\\" a)"#, r#"(String:"\M-"" String:"\M-\"" String:"\^\\" Symbol:a)"#),
         ("(?a.b ? x)", "(Character:?a Symbol:.b Character:?  Symbol:x)"),
         ("#x1F:a #24r1k.5", "Integer:#x1F\nKeyword::a\nInteger:#24r1k\nFloat:.5"),
         ("\"\\xff\\ud800\\M-a\" ?\\xff", "String:\"\\xff\\ud800\\M-a\"\nCharacter:?\\xff"),
@@ -246,6 +219,7 @@ fn constants_are_folded() {
         ("\"a\r\nb\\\r\nc\"", "\"a\\nbc\""),
         ("?a", "97"),
         ("(:a (:b (list 1)))", "(:a (:b (1)))"),
+        ("((a . 1) (b . (list 2)))", "((a . 1) (b list 2))"),
         ("((:a 1) (:b 2))", "((:a 1) (:b 2))"),
         ("18446744073709551615", "18446744073709551615"),
         ("99999999999999999999", "1e20"),
