@@ -10,6 +10,7 @@
 mod escape;
 mod fold;
 mod fold_calls;
+mod hash;
 pub mod lexpr;
 mod number;
 mod reader;

@@ -36,10 +36,10 @@ pub(super) struct Reader<'t> {
     pub(super) tree: Tree,
     /// What is open: lists, vectors, opaque forms and prefixes that wait for their form.
     pub(super) open: Vec<Open>,
-    open_lists: usize,
-    open_vectors: usize,
+    pub(super) open_lists: usize,
+    pub(super) open_vectors: usize,
     /// The numbers of `#1=`.
-    labels: HashSet<&'t str>,
+    pub(super) labels: HashSet<&'t str>,
     /// Dots with the list they stand in.
     dots: Vec<(u32, Option<u32>)>,
     pub(super) findings: Vec<Diagnostic>,
@@ -163,7 +163,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn skip_comment(&mut self) {
+    pub(super) fn skip_comment(&mut self) {
         let start = self.at;
         let rest = self.bytes.get(start..).unwrap_or_default();
         let len = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
@@ -180,13 +180,13 @@ impl<'t> Reader<'t> {
         id
     }
 
-    fn open(&mut self, kind: Kind, len: usize) {
+    pub(super) fn open(&mut self, kind: Kind, len: usize) {
         let id = self.push(kind, self.at, self.at + len);
         self.open.push(Open { id, column: self.at - self.line_start });
         self.at += len;
     }
 
-    fn leaf(&mut self, kind: Kind, start: usize, end: usize) {
+    pub(super) fn leaf(&mut self, kind: Kind, start: usize, end: usize) {
         self.push(kind, start, end);
         self.at = end;
         self.complete_prefixes();
@@ -350,7 +350,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A backslash that ends the file escapes nothing.
-    fn check_last_backslash(&mut self, start: usize, end: usize) {
+    pub(super) fn check_last_backslash(&mut self, start: usize, end: usize) {
         let token = self.bytes.get(start..end).unwrap_or_default();
         let backslashes = token.iter().rev().take_while(|byte| **byte == b'\\').count();
         if end == self.bytes.len() && backslashes % 2 == 1 {
@@ -365,7 +365,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The end of the atom that starts at `start`; at least one character after it.
-    fn atom_end(&self, start: usize) -> usize {
+    pub(super) fn atom_end(&self, start: usize) -> usize {
         let mut end = start;
         while let Some(&byte) = self.bytes.get(end) {
             match byte {
@@ -384,7 +384,7 @@ impl<'t> Reader<'t> {
         self.text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8)
     }
 
-    fn read_string(&mut self) {
+    pub(super) fn read_string(&mut self) {
         let start = self.at;
         let mut at = start + 1;
         let mut escaped = false;
@@ -466,119 +466,12 @@ impl<'t> Reader<'t> {
         self.bytes.get(at).is_none_or(|byte| *byte <= b' ' || b"\"';()[]#?`,.".contains(byte))
     }
 
-    fn delimiter_at(&self, at: usize) -> bool {
+    pub(super) fn delimiter_at(&self, at: usize) -> bool {
         match self.bytes.get(at) {
             None => true,
             Some(0xC2) => self.bytes.get(at + 1) == Some(&0xA0),
             Some(&byte) => CLASS[byte as usize] != Class::Atom,
         }
-    }
-
-    // --- reader syntax after # ---------------------------------------------------------------------------------
-
-    fn read_hash(&mut self) {
-        let start = self.at;
-        let rest = self.bytes.get(start + 1..).unwrap_or_default();
-        match rest {
-            [b'\'', ..] => self.open(Kind::Function, 2),
-            [b'(', ..] => self.open_opaque(1),
-            [b's', b'(', ..] => self.open_opaque(2),
-            [b'[', ..] => self.open_opaque(1),
-            [b'^', b'[', ..] => self.open_opaque(2),
-            [b'^', b'^', b'[', ..] => self.open_opaque(3),
-            [b'!', ..] => self.skip_comment(),
-            [b'@', ..] => self.skip_counted(),
-            [b'#' | b'$', ..] => self.leaf(Kind::Opaque, start, start + 2),
-            [b':' | b'_', ..] => {
-                let end = if self.delimiter_at(start + 2) { start + 2 } else { self.atom_end(start + 2) };
-                self.check_last_backslash(start, end);
-                self.leaf(Kind::Opaque, start, end);
-            }
-            [b'&', ..] => {
-                let digits = rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
-                self.at = start + 2 + digits;
-                if self.bytes.get(self.at) == Some(&b'"') {
-                    self.read_string();
-                    if let Some(node) = self.tree.nodes.last_mut() {
-                        node.kind = Kind::Opaque;
-                    }
-                } else {
-                    self.tell_unknown_hash(start, self.at);
-                }
-            }
-            [b'x' | b'X' | b'o' | b'O' | b'b' | b'B', ..] => self.read_radix(start),
-            [b'0'..=b'9', ..] => {
-                let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-                match rest.get(digits) {
-                    Some(b'r' | b'R') => self.read_radix(start),
-                    Some(b'=') => {
-                        // `#1=x` labels x and is x.
-                        self.at = start + 2 + digits;
-                        self.labels.insert(self.text.get(start + 1..=start + digits).unwrap_or(""));
-                    }
-                    Some(b'#')
-                        if !self.labels.contains(self.text.get(start + 1..=start + digits).unwrap_or("")) =>
-                    {
-                        self.tell_unknown_hash(start, start + 2 + digits);
-                    }
-                    Some(b'#') => self.leaf(Kind::Opaque, start, start + 2 + digits),
-                    _ => self.tell_unknown_hash(start, start + 1 + digits),
-                }
-            }
-            _ => self.tell_unknown_hash(start, start + 1 + self.char_len(start + 1)),
-        }
-    }
-
-    fn open_opaque(&mut self, before_bracket: usize) {
-        if self.bytes.get(self.at + before_bracket) == Some(&b'(') {
-            self.open_lists += 1;
-        } else {
-            self.open_vectors += 1;
-        }
-        self.open(Kind::Opaque, before_bracket + 1);
-    }
-
-    /// `#@N` skips N bytes, `#@00` the rest of the file.
-    fn skip_counted(&mut self) {
-        let start = self.at;
-        let digits: &str = self.text.get(start + 2..).unwrap_or("");
-        let digits = digits.get(..digits.bytes().take_while(u8::is_ascii_digit).count()).unwrap_or("");
-        let after = start + 2 + digits.len();
-        let mut end = match digits {
-            "00" => self.bytes.len(),
-            _ => after.saturating_add(digits.parse().unwrap_or(0)).min(self.bytes.len()),
-        };
-        while !self.text.is_char_boundary(end) {
-            end += 1;
-        }
-        self.tree.comments.push(Span::new(start, end));
-        self.at = end;
-    }
-
-    /// A number in another base ends where letters and digits end; those that the base does not have are wrong.
-    fn read_radix(&mut self, start: usize) {
-        // `#x` and the like, or `#24r`.
-        let radix = start + 1 + self.count_while(start + 1, u8::is_ascii_digit);
-        let sign = radix + 1;
-        let digits = sign + usize::from(matches!(self.bytes.get(sign), Some(b'+' | b'-')));
-        let end = digits + self.count_while(digits, u8::is_ascii_alphanumeric);
-        if super::number::parse_radix(Span::new(start, end).of(self.text)).is_none() {
-            self.tell_unknown_hash(start, end);
-        } else {
-            self.leaf(Kind::Integer, start, end);
-        }
-    }
-
-    fn count_while(&self, from: usize, is_wanted: impl Fn(&u8) -> bool) -> usize {
-        self.bytes.get(from..).unwrap_or_default().iter().take_while(|byte| is_wanted(byte)).count()
-    }
-
-    fn tell_unknown_hash(&mut self, start: usize, end: usize) {
-        let end = end.min(self.bytes.len());
-        let span = Span::new(start, end);
-        let message = format!("`{}` is no reader syntax of Emacs Lisp", span.of(self.text));
-        self.find(&rules::UNKNOWN_HASH, span, message);
-        self.leaf(Kind::Opaque, start, end);
     }
 
     // --- findings ----------------------------------------------------------------------------------------------
@@ -613,7 +506,7 @@ impl<'t> Reader<'t> {
         self.find(&rules::PREFIX_WITHOUT_FORM, node.span, message);
     }
 
-    fn find(&mut self, rule: &'static Rule, span: Span, message: String) {
+    pub(super) fn find(&mut self, rule: &'static Rule, span: Span, message: String) {
         let fault = if *rule == rules::UNCLOSED || *rule == rules::STRAY_CLOSER {
             Fault::Misnested
         } else {
