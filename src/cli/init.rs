@@ -15,10 +15,16 @@ const FILES: [(&str, &str); 4] = [
 
 pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {
     let folder = &options.folder;
-    if folder.join("specs").exists() {
+    let specs = folder.join("specs");
+    if specs.is_dir() {
         let message =
             format!("{} is a project already; add a tool with `deftool new NAME`", folder.display());
         return Err(CliError::Usage(message));
+    }
+    for path in [folder, &specs] {
+        if path.symlink_metadata().is_ok() && !path.is_dir() {
+            return Err(CliError::Usage(format!("{} is in the way: it is no folder", path.display())));
+        }
     }
     for (name, content) in FILES {
         let path = folder.join(name);

@@ -8,6 +8,10 @@ use crate::project::{display_name, find_root, load_specs, resolve_inputs};
 
 pub(super) fn run(options: &NewOptions) -> Result<Exit, CliError> {
     let name = options.name.as_str();
+    if name.starts_with('-') {
+        let message = format!("`{name}` starts with a dash, which commands take for an option");
+        return Err(CliError::Usage(message));
+    }
     if name.is_empty()
         || name.len() > 64
         || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')

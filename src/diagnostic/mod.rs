@@ -90,7 +90,7 @@ impl Diagnostic {
             rule,
             severity: rule.severity,
             primary,
-            message: message.into(),
+            message: one_line(message.into()),
             label: None,
             labels: Vec::new(),
             notes: Vec::new(),
@@ -127,6 +127,22 @@ impl Diagnostic {
         self.fix = Some(Fix { title: title.into(), edits: vec![edit] });
         self
     }
+}
+
+/// `text` with control characters written as escapes: what a message quotes may hold any.
+fn one_line(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
 }
 
 /// How many findings of each severity.

@@ -1,5 +1,5 @@
-//! The table of rules. Codes are stable: DT0xx reading, DT1xx forms and plists, DT2xx arguments and schemas,
-//! DT3xx workers, DT4xx projects and scripts.
+//! The table of rules. Codes are stable: `DT0xx` reading, `DT1xx` forms and plists, `DT2xx` arguments and schemas,
+//! `DT3xx` workers, `DT4xx` projects and scripts.
 
 use super::Severity;
 

@@ -1,7 +1,7 @@
 //! Which files a command is about.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The world is not as a command needs it. Nothing was attempted.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ const MAX_DEPTH: usize = 32;
 /// # Errors
 /// When there is none.
 pub fn find_root(from: &Path) -> Result<PathBuf, ProjectError> {
-    let absolute = std::path::absolute(from).unwrap_or_else(|_| from.to_owned());
+    let absolute = clean(from);
     absolute
         .ancestors()
         .find(|folder| folder.join("specs").is_dir())
@@ -56,12 +56,12 @@ pub fn find_root(from: &Path) -> Result<PathBuf, ProjectError> {
 /// that project, another folder is all spec files in it, a file is itself.
 ///
 /// # Errors
-/// When no path is given and there is no project, or a path does not exist.
+/// When no path is given and there is no project, or a path does not exist. A file that is reached twice is read once.
 pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, ProjectError> {
     if paths.is_empty() {
         let root = find_root(from)?;
         let files = spec_files(&root.join("specs"))?;
-        return Ok(vec![Input { root: Some(root), files, whole_project: true }]);
+        return Ok(without_twins(vec![Input { root: Some(root), files, whole_project: true }]));
     }
     let mut inputs: Vec<Input> = Vec::new();
     for path in paths {
@@ -70,21 +70,44 @@ pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, Proj
             .map_err(|source| ProjectError::Unreadable { path: path.clone(), source })?;
         if metadata.is_dir() && path.join("specs").is_dir() {
             let files = spec_files(&path.join("specs"))?;
-            inputs.push(Input { root: Some(path), files, whole_project: true });
+            inputs.push(Input { root: Some(clean(&path)), files, whole_project: true });
             continue;
         }
         // A file inside a project's specs is checked with that project's scripts.
-        let root = find_root(&path).ok().filter(|root| {
-            let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
-            absolute.starts_with(root.join("specs"))
-        });
+        let root = find_root(&path).ok().filter(|root| clean(&path).starts_with(root.join("specs")));
         let files = if metadata.is_dir() { spec_files(&path)? } else { vec![path] };
         match inputs.iter_mut().find(|input| !input.whole_project && input.root == root) {
             Some(input) => input.files.extend(files),
             None => inputs.push(Input { root, files, whole_project: false }),
         }
     }
-    Ok(inputs)
+    Ok(without_twins(inputs))
+}
+
+/// Each file once, by whatever name or link it is reached.
+fn without_twins(mut inputs: Vec<Input>) -> Vec<Input> {
+    let mut seen = HashSet::new();
+    for input in &mut inputs {
+        input.files.retain(|file| seen.insert(std::fs::canonicalize(file).unwrap_or_else(|_| file.clone())));
+    }
+    inputs
+}
+
+/// An absolute path without `.` and `..`, so that its ancestors are the folders it lies in.
+fn clean(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut clean = PathBuf::new();
+    for component in absolute.components() {
+        match component {
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::Normal(_) => {
+                clean.push(component);
+            }
+        }
+    }
+    clean
 }
 
 /// Every spec file beneath `folder`, sorted by path. Hidden entries are left out; a folder that is reached twice,

@@ -1,6 +1,6 @@
 //! Spec files → definitions, compiled schemas and findings.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,14 +12,16 @@ use crate::schema::{ToolEntry, compile_tool};
 use crate::script::Script;
 use crate::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower, nearest};
 use crate::syntax::parse;
-use crate::text::{Location, SourceId, Sources, Spanned};
+use crate::text::{Location, SourceId, Sources, Span, Spanned};
 use crate::tool::ToolError;
 
 /// Everything that some inputs define.
 #[derive(Debug, Default)]
 pub struct Load {
-    /// The project's folder, where the inputs are of one.
+    /// The project's folder, where the inputs are of one; of several, the first.
     pub root: Option<PathBuf>,
+    /// The project of each source that is of one.
+    pub(super) roots: HashMap<SourceId, PathBuf>,
     /// The files that were read.
     pub sources: Sources,
     /// Tools and exit tools, in the order of files and of forms in them. Of two of a name both are here, and the
@@ -71,15 +73,20 @@ pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
     let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
     for input in inputs {
         for path in &input.files {
-            let (source, finding) = read_source(path)?.add_to(&mut load.sources, from);
+            let text = read_source(path)?;
+            let is_text = text.is_text();
+            let (source, finding) = text.add_to(&mut load.sources, from);
+            load.roots.extend(input.root.clone().map(|root| (source, root)));
+            if is_text {
+                load_source(&mut load, source, finding.as_ref());
+            }
             load.findings.extend(finding);
-            load_source(&mut load, source);
         }
     }
     tell_duplicates(&mut load);
-    if inputs.iter().any(|input| input.whole_project) {
-        tell_unknown_worker_tools(&mut load);
-    }
+    let whole: HashSet<&PathBuf> =
+        inputs.iter().filter(|input| input.whole_project).filter_map(|input| input.root.as_ref()).collect();
+    tell_unknown_worker_tools(&mut load, &whole);
     load.sort_findings();
     Ok(load)
 }
@@ -110,36 +117,48 @@ impl Load {
     }
 }
 
-fn load_source(load: &mut Load, source: SourceId) {
+/// `damage`: the finding of bytes that were replaced.
+fn load_source(load: &mut Load, source: SourceId, damage: Option<&Diagnostic>) {
     let Some(file) = load.sources.get(source) else { return };
     let (tree, findings) = parse(source, &file.text);
     load.findings.extend(findings);
     let (definitions, findings) = lower(source, &file.text, &tree, FileKind::of_name(&file.name));
     load.findings.extend(findings);
+    let is_damaged =
+        |span: Span| damage.is_some() && span.of(&file.text).contains(char::REPLACEMENT_CHARACTER);
+    for worker in definitions.workers {
+        let valid = worker.valid && !is_damaged(worker.span);
+        load.workers.push(WorkerSpec { valid, ..worker });
+    }
     for tool in definitions.tools {
+        let tool = Tool { valid: tool.valid && !is_damaged(tool.span), ..tool };
         let (entry, findings) = compile_tool(&tool);
         // What is wrong with a broken form was told already.
         load.findings.extend(findings.into_iter().filter(|_| tool.valid));
         load.tools.push(LoadedTool { tool, entry: Arc::new(entry), script: ScriptState::None });
     }
-    load.workers.extend(definitions.workers);
 }
+
+/// The first definition of each name in each project.
+type Names = HashMap<(Option<PathBuf>, String), Location>;
 
 /// Names are unique in a project, for tools and for workers.
 fn tell_duplicates(load: &mut Load) {
-    let mut first: HashMap<String, Location> = HashMap::new();
+    let mut first = Names::new();
     for LoadedTool { tool, .. } in &mut load.tools {
         let here = Location { source: tool.source, span: tool.name.span };
-        if let Some(finding) = duplicate(&mut first, &tool.name, here, "tools") {
+        let root = load.roots.get(&tool.source);
+        if let Some(finding) = duplicate(&mut first, root, &tool.name, here, "tools") {
             tool.valid = false;
             load.findings.push(finding);
         }
     }
-    let mut first: HashMap<String, Location> = HashMap::new();
+    let mut first = Names::new();
     for worker in &mut load.workers {
         let Some(source) = worker.source else { continue };
         let here = Location { source, span: worker.name.span };
-        if let Some(finding) = duplicate(&mut first, &worker.name, here, "workers") {
+        let root = load.roots.get(&source);
+        if let Some(finding) = duplicate(&mut first, root, &worker.name, here, "workers") {
             worker.valid = false;
             load.findings.push(finding);
         }
@@ -147,13 +166,15 @@ fn tell_duplicates(load: &mut Load) {
 }
 
 fn duplicate(
-    first: &mut HashMap<String, Location>,
+    first: &mut Names,
+    root: Option<&PathBuf>,
     name: &Spanned<String>,
     here: Location,
     what: &str,
 ) -> Option<Diagnostic> {
-    let Some(&other) = first.get(&name.value) else {
-        first.insert(name.value.clone(), here);
+    let key = (root.cloned(), name.value.clone());
+    let Some(&other) = first.get(&key) else {
+        first.insert(key, here);
         return None;
     };
     let mut finding =
@@ -164,15 +185,19 @@ fn duplicate(
     Some(finding)
 }
 
-fn tell_unknown_worker_tools(load: &mut Load) {
-    let names = |kind: ToolKind| -> Vec<&str> {
-        let of_kind = load.tools.iter().filter(move |loaded| loaded.tool.kind == kind);
-        of_kind.map(|loaded| loaded.tool.name.value.as_str()).collect()
-    };
-    let (normal, exit) = (names(ToolKind::Normal), names(ToolKind::Exit));
+/// Workers of the projects that were read whole name tools that these have.
+fn tell_unknown_worker_tools(load: &mut Load, whole: &HashSet<&PathBuf>) {
     let mut findings = Vec::new();
     for worker in &mut load.workers {
         let Some(source) = worker.source else { continue };
+        let Some(root) = load.roots.get(&source).filter(|root| whole.contains(root)) else { continue };
+        let names = |kind: ToolKind| -> Vec<&str> {
+            let tools = load.tools.iter().map(|loaded| &loaded.tool);
+            let of_kind =
+                tools.filter(|tool| tool.kind == kind && load.roots.get(&tool.source) == Some(root));
+            of_kind.map(|tool| tool.name.value.as_str()).collect()
+        };
+        let (normal, exit) = (names(ToolKind::Normal), names(ToolKind::Exit));
         let lists = [(&worker.tools, &normal, "tool"), (&worker.exit_tools, &exit, "exit tool")];
         for (wanted, known, what) in lists {
             for name in wanted.iter().flatten().filter(|name| !known.contains(&name.value.as_str())) {

@@ -45,14 +45,24 @@ pub(super) fn read_source(path: &Path) -> Result<SourceText, ProjectError> {
 }
 
 impl SourceText {
+    /// Whether it is worth reading: bytes that are not UTF-8 and NUL together are no text.
+    pub(super) fn is_text(&self) -> bool {
+        self.bad_byte.is_none() || !self.text.contains('\0')
+    }
+
     /// Takes it in under a name relative to `from`, where it lies beneath it.
     pub(super) fn add_to(self, sources: &mut Sources, from: &Path) -> (SourceId, Option<Diagnostic>) {
+        let is_text = self.is_text();
         let id = sources.add(SourceFile::new(display_name(&self.path, from), self.text));
         // Everything before the first bad byte is unchanged, so its offset holds in the mended text.
         let finding = self.bad_byte.map(|at| {
             let location = Location { source: id, span: Span::new(at, at + '\u{FFFD}'.len_utf8()) };
-            Diagnostic::new(&rules::INVALID_UTF8, location, "this is not UTF-8")
-                .note("save the file as UTF-8; reading went on with a replacement character")
+            let finding = Diagnostic::new(&rules::INVALID_UTF8, location, "this is not UTF-8");
+            if is_text {
+                finding.note("save the file as UTF-8; reading went on with a replacement character")
+            } else {
+                finding.note("the file holds no text and was not read")
+            }
         });
         (id, finding)
     }

@@ -17,8 +17,6 @@ use crate::tool::{ToolError, ToolErrorKind};
 
 /// Looks for the scripts of every normal tool of `load`. Without a project there are none to look for.
 pub(super) fn load_scripts(load: &mut Load, from: &Path) {
-    let Some(root) = load.root.clone() else { return };
-    let root = std::path::absolute(&root).unwrap_or(root);
     let mut told_elisp = Vec::new();
     for index in 0..load.tools.len() {
         let Some(loaded) = load.tools.get(index) else { continue };
@@ -26,6 +24,8 @@ pub(super) fn load_scripts(load: &mut Load, from: &Path) {
             continue;
         }
         let tool = loaded.tool.clone();
+        let Some(root) = load.roots.get(&tool.source).cloned() else { continue };
+        let root = std::path::absolute(&root).unwrap_or(root);
         let state = match find_script(&root, &tool) {
             Some(path) => read_script(load, &tool, &root, &path, from),
             None => {

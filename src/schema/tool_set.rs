@@ -1,6 +1,7 @@
 //! The tools that one request may call: definitions to send, validators to hold calls against.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,7 +74,10 @@ impl ToolSet {
             set.by_name.insert(entry.name.clone(), set.entries.len());
             set.entries.push(entry);
         }
-        set.digest = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        for byte in hash.finalize() {
+            // Writing to a string does not fail.
+            let _ = write!(set.digest, "{byte:02x}");
+        }
         set
     }
 

@@ -133,7 +133,7 @@ fn path_of_pointer(pointer: &str) -> String {
     for step in pointer.split('/').skip(1) {
         let step = step.replace("~1", "/").replace("~0", "~");
         if !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit()) {
-            path.push_str(&format!("[{step}]"));
+            path.extend(["[", &step, "]"]);
         } else {
             path.push('.');
             path.push_str(&step);

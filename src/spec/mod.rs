@@ -9,6 +9,7 @@ mod nearest;
 mod permissions;
 mod tool;
 mod units;
+mod value;
 mod worker;
 
 pub use json::{Json, JsonKind, Member};
@@ -17,6 +18,7 @@ pub use nearest::nearest;
 pub use permissions::Permissions;
 pub use tool::{Argument, Effect, Tool, ToolKind};
 pub use units::{parse_bytes, parse_duration};
+pub use value::ToolValueError;
 pub use worker::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages, Timers, WorkerSpec};
 
 /// What one file defines.

@@ -32,7 +32,7 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
             _ => return None,
         };
     #[allow(clippy::cast_sign_loss)] // positive by the test before it
-    (bytes >= 1.0 && bytes <= 1e15).then_some(bytes as u64)
+    (1.0..=1e15).contains(&bytes).then_some(bytes as u64)
 }
 
 fn split_unit(text: &str) -> Option<(f64, &str)> {

@@ -20,7 +20,7 @@ pub(super) struct Problem {
 
 /// What one escape stands for.
 enum Escape {
-    /// A character, by code.
+    /// A character, by code; up to 0x3FFF7F, for Emacs has more characters than Unicode.
     Code(u32),
     /// Nothing: an escaped newline or space.
     Nothing,
@@ -38,39 +38,59 @@ const SUPER: u32 = 1 << 23;
 const ALT: u32 = 1 << 22;
 
 /// The text of a string literal whose inside (without the quotes) is `raw`. What cannot be read is left out or
-/// replaced, and told in `problems`.
+/// replaced, and told in `problems`. A line ends in LF, however the file writes it.
 pub(super) fn decode_string<'t>(raw: &'t str, problems: &mut Vec<Problem>) -> Cow<'t, str> {
-    let Some(first) = memchr::memchr(b'\\', raw.as_bytes()) else { return Cow::Borrowed(raw) };
+    let find = |at: usize| {
+        let tail = raw.as_bytes().get(at..).unwrap_or_default();
+        memchr::memchr2(b'\\', b'\r', tail).map(|found| at + found)
+    };
+    let Some(first) = find(0) else { return Cow::Borrowed(raw) };
     let mut text = String::with_capacity(raw.len());
     let mut at = 0;
     let mut next = Some(first);
-    while let Some(backslash) = next {
-        text.push_str(raw.get(at..backslash).unwrap_or(""));
-        let rest = raw.get(backslash + 1..).unwrap_or("");
-        let (escape, len) = read_escape(rest, true);
-        let mut problem = |rule, message| {
-            problems.push(Problem { at: backslash, len: len + 1, rule, message });
-        };
-        match escape {
-            Escape::Nothing => {}
-            Escape::Code(code) => match char::from_u32(code) {
-                Some(character) => text.push(character),
-                None => problem(&rules::BAD_ESCAPE, String::from("escape is not a Unicode character")),
-            },
-            Escape::RawByte(byte) => {
-                text.extend(char::from_u32(byte));
-                problem(
-                    &rules::RAW_BYTE,
-                    format!("escape is the raw byte {byte:#x} in Emacs; taken as U+{byte:04X}"),
-                );
+    while let Some(special) = next {
+        text.push_str(raw.get(at..special).unwrap_or(""));
+        let rest = raw.get(special + 1..).unwrap_or("");
+        if raw.as_bytes().get(special) == Some(&b'\r') {
+            // Emacs turns CRLF into LF when it opens a file.
+            if !rest.starts_with('\n') {
+                text.push('\r');
             }
-            Escape::Invalid(message) => problem(&rules::BAD_ESCAPE, message),
+            at = special + 1;
+        } else {
+            let (escape, len) = read_string_escape(rest);
+            if let Some((rule, message)) = push_escape(&mut text, escape) {
+                problems.push(Problem { at: special, len: len + 1, rule, message });
+            }
+            at = special + 1 + len;
         }
-        at = backslash + 1 + len;
-        next = raw.as_bytes().get(at..).and_then(|tail| memchr::memchr(b'\\', tail)).map(|found| at + found);
+        next = find(at);
     }
     text.push_str(raw.get(at..).unwrap_or(""));
     Cow::Owned(text)
+}
+
+/// Appends what an escape stands for, or says what is wrong with it.
+fn push_escape(text: &mut String, escape: Escape) -> Option<(&'static Rule, String)> {
+    match escape {
+        Escape::Nothing => None,
+        Escape::Code(code) => match char::from_u32(code) {
+            Some(character) => {
+                text.push(character);
+                None
+            }
+            None => Some((
+                &rules::NOT_JSON,
+                format!("the character {code:#x} is not Unicode and has no JSON form"),
+            )),
+        },
+        Escape::RawByte(byte) => {
+            text.extend(char::from_u32(byte));
+            let message = format!("escape is the raw byte {byte:#x} in Emacs; taken as U+{byte:04X}");
+            Some((&rules::RAW_BYTE, message))
+        }
+        Escape::Invalid(message) => Some((&rules::BAD_ESCAPE, message)),
+    }
 }
 
 /// The code of a character literal and its length in bytes; `raw` starts after the question mark.
@@ -90,66 +110,87 @@ pub(super) fn decode_character(raw: &str) -> (Result<u32, String>, usize) {
     }
 }
 
+/// Reads one escape of a string; `rest` starts after the backslash. Returns what it is and its length.
+fn read_string_escape(rest: &str) -> (Escape, usize) {
+    match rest.as_bytes() {
+        // In a string `\s` is a space, whatever follows.
+        [b's', ..] => (Escape::Code(0x20), 1),
+        [b' ' | b'\n', ..] => (Escape::Nothing, 1),
+        [b'\r', b'\n', ..] => (Escape::Nothing, 2),
+        _ => read_escape(rest, true),
+    }
+}
+
 /// Reads one escape; `rest` starts after the backslash. Returns what it is and its length.
 fn read_escape(rest: &str, in_string: bool) -> (Escape, usize) {
     let mut modifiers = 0;
     let mut at = 0;
-    // Modifier prefixes may be stacked: `?\C-\M-x`. Each further one may bring its own backslash.
+    // Modifier prefixes may be stacked: `?\C-\M-x`. Each further one brings its own backslash.
     loop {
         let tail = rest.get(at..).unwrap_or("");
-        let modifier = match tail.as_bytes() {
-            [b'^', ..] => Some((CONTROL, 1)),
-            [b'C', b'-', ..] => Some((CONTROL, 2)),
-            [b'M', b'-', ..] => Some((META, 2)),
-            [b'S', b'-', ..] if !in_string => Some((SHIFT, 2)),
-            [b'H', b'-', ..] if !in_string => Some((HYPER, 2)),
-            [b'A', b'-', ..] if !in_string => Some((ALT, 2)),
-            [b's', b'-', ..] if !in_string => Some((SUPER, 2)),
-            _ => None,
-        };
-        if let Some((bit, len)) = modifier {
-            modifiers |= bit;
-            at += len;
-            match rest.get(at..).unwrap_or("").chars().next() {
-                None => {
-                    return (Escape::Invalid(String::from("a character is missing after a modifier")), at);
-                }
-                Some('\\') => at += 1,
-                Some(character) => {
-                    return (modified(u32::from(character), modifiers, in_string), at + character.len_utf8());
-                }
+        let (bit, len) = match tail.as_bytes() {
+            [b'^', ..] => (CONTROL, 1),
+            [b'C', b'-', ..] => (CONTROL, 2),
+            [b'M', b'-', ..] => (META, 2),
+            [b'S', b'-', ..] => (SHIFT, 2),
+            [b'H', b'-', ..] => (HYPER, 2),
+            [b'A', b'-', ..] => (ALT, 2),
+            [b's', b'-', ..] => (SUPER, 2),
+            [letter @ (b'C' | b'M' | b'S' | b'H' | b'A'), ..] => {
+                let letter = char::from(*letter);
+                return (
+                    Escape::Invalid(format!("`\\{letter}` is a modifier and needs a dash: `\\{letter}-x`")),
+                    at + 1,
+                );
             }
-            continue;
-        }
-        let (escape, len) = read_plain_escape(tail, in_string);
-        let escape = match escape {
-            Escape::Code(code) if modifiers != 0 => modified(code, modifiers, in_string),
-            other => other,
+            _ => {
+                let (escape, len) = read_plain_escape(tail);
+                let escape = match escape {
+                    Escape::Code(code) if modifiers != 0 => modified(code, modifiers, in_string),
+                    other => other,
+                };
+                return (escape, at + len);
+            }
         };
-        return (escape, at + len);
+        modifiers |= bit;
+        at += len;
+        match rest.get(at..).unwrap_or("").chars().next() {
+            None => return (Escape::Invalid(String::from("a character is missing after a modifier")), at),
+            Some('\\') => at += 1,
+            Some(character) => {
+                return (modified(u32::from(character), modifiers, in_string), at + character.len_utf8());
+            }
+        }
     }
 }
 
-fn modified(code: u32, mut modifiers: u32, in_string: bool) -> Escape {
-    let mut code = code;
+fn modified(mut code: u32, mut modifiers: u32, in_string: bool) -> Escape {
     if modifiers & CONTROL != 0 {
         let plain = char::from_u32(code).filter(char::is_ascii).map(|c| c.to_ascii_uppercase() as u32);
         match plain {
             Some(0x3F) => (code, modifiers) = (0x7F, modifiers & !CONTROL),
             Some(upper @ 0x40..=0x5F) => (code, modifiers) = (upper & 0x1F, modifiers & !CONTROL),
+            // `"\C- "` is NUL, `?\C- ` is a space with a modifier.
+            Some(0x20) if in_string => (code, modifiers) = (0, modifiers & !CONTROL),
             _ => {}
         }
     }
-    if !in_string || modifiers == 0 {
+    if !in_string {
         return Escape::Code(code | modifiers);
     }
-    if modifiers == META && code < 0x80 {
-        return Escape::RawByte(code | 0x80);
+    if modifiers & SHIFT != 0
+        && let Some(letter) = char::from_u32(code).filter(char::is_ascii_alphabetic)
+    {
+        (code, modifiers) = (u32::from(letter.to_ascii_uppercase()), modifiers & !SHIFT);
     }
-    Escape::Invalid(String::from("a string cannot hold a character with this modifier"))
+    match modifiers {
+        0 => Escape::Code(code),
+        META if code < 0x80 => Escape::RawByte(code | 0x80),
+        _ => Escape::Invalid(String::from("a string cannot hold a character with this modifier")),
+    }
 }
 
-fn read_plain_escape(rest: &str, in_string: bool) -> (Escape, usize) {
+fn read_plain_escape(rest: &str) -> (Escape, usize) {
     let Some(first) = rest.chars().next() else {
         return (Escape::Invalid(String::from("a character is missing after the backslash")), 0);
     };
@@ -165,24 +206,23 @@ fn read_plain_escape(rest: &str, in_string: bool) -> (Escape, usize) {
         'e' => code(27),
         's' => code(32),
         'd' => code(127),
-        '\n' if in_string => (Escape::Nothing, 1),
-        '\r' if in_string && rest.starts_with("\r\n") => (Escape::Nothing, 2),
-        ' ' if in_string => (Escape::Nothing, 1),
-        'x' => read_hex(rest, in_string),
+        '\n' => (Escape::Invalid(String::from("an escaped newline is no character")), 1),
+        'x' => read_hex(rest),
         'u' => read_fixed(rest, 4),
         'U' => read_fixed(rest, 8),
         'N' => read_named(rest),
         '0'..='7' => {
             let digits = rest.bytes().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
             let value = u32::from_str_radix(rest.get(..digits).unwrap_or("0"), 8).unwrap_or(0);
-            (byte_or_code(value), digits)
+            let is_byte = (0x80..=0xFF).contains(&value);
+            (if is_byte { Escape::RawByte(value) } else { Escape::Code(value) }, digits)
         }
         other => (Escape::Code(u32::from(other)), other.len_utf8()),
     }
 }
 
-/// `\xH…`: any number of digits; in a string `\ ` after them ends them and is no text.
-fn read_hex(rest: &str, in_string: bool) -> (Escape, usize) {
+/// `\xH…`: any number of digits. Two of them from 80 up are a raw byte, more are a character.
+fn read_hex(rest: &str) -> (Escape, usize) {
     let digits = rest.get(1..).unwrap_or("");
     let digits = digits.get(..digits.bytes().take_while(u8::is_ascii_hexdigit).count()).unwrap_or("");
     let len = 1 + digits.len();
@@ -191,16 +231,13 @@ fn read_hex(rest: &str, in_string: bool) -> (Escape, usize) {
     }
     let significant = digits.trim_start_matches('0');
     let value = if significant.len() > 6 { u32::MAX } else { u32::from_str_radix(digits, 16).unwrap_or(0) };
-    let ended = in_string && rest.get(len..).is_some_and(|tail| tail.starts_with("\\ "));
     let escape = match value {
-        0..=0x10_FFFF => byte_or_code(value),
-        _ => Escape::Invalid(format!("`\\x{digits}` is beyond Unicode")),
+        0x80..=0xFF if digits.len() < 3 => Escape::RawByte(value),
+        0..=0x3F_FF7F => Escape::Code(value),
+        0x3F_FF80..=0x3F_FFFF => Escape::RawByte(value - 0x3F_FF00),
+        _ => Escape::Invalid(format!("`\\x{digits}` is beyond the characters of Emacs")),
     };
-    (escape, if ended { len + 2 } else { len })
-}
-
-fn byte_or_code(value: u32) -> Escape {
-    if (0x80..=0xFF).contains(&value) { Escape::RawByte(value) } else { Escape::Code(value) }
+    (escape, len)
 }
 
 /// `\uXXXX` and `\U00XXXXXX`.
@@ -211,8 +248,8 @@ fn read_fixed(rest: &str, wanted: usize) -> (Escape, usize) {
         return (Escape::Invalid(format!("`\\{name}` needs {wanted} hexadecimal digits")), 1 + have);
     }
     let value = rest.get(1..=wanted).and_then(|digits| u32::from_str_radix(digits, 16).ok());
-    match value.and_then(char::from_u32) {
-        Some(character) => (Escape::Code(u32::from(character)), 1 + wanted),
+    match value.filter(|value| *value <= 0x10_FFFF) {
+        Some(value) => (Escape::Code(value), 1 + wanted),
         None => (Escape::Invalid(format!("`\\{name}` names no Unicode character")), 1 + wanted),
     }
 }
@@ -226,11 +263,24 @@ fn read_named(rest: &str) -> (Escape, usize) {
     let len = name.len() + 3;
     let found = match name.strip_prefix("U+") {
         Some(digits) => u32::from_str_radix(digits, 16).ok().and_then(char::from_u32),
-        None => unicode_names2::character(&name.split_whitespace().collect::<Vec<_>>().join(" ")),
+        None => named_character(name),
     };
     match found {
         Some(character) => (Escape::Code(u32::from(character)), len),
         None => (Escape::Invalid(format!("`\\N{{{name}}}` names no Unicode character")), len),
+    }
+}
+
+/// Case is no difference, and blanks inside a name may be many; around it they may not be.
+fn named_character(name: &str) -> Option<char> {
+    if name.trim() != name {
+        return None;
+    }
+    let name = name.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_uppercase();
+    // Emacs knows ideographs by a shorter name than Unicode does.
+    match name.strip_prefix("CJK IDEOGRAPH-") {
+        Some(_) => unicode_names2::character(&name.replacen("CJK IDEOGRAPH", "CJK UNIFIED IDEOGRAPH", 1)),
+        None => unicode_names2::character(&name),
     }
 }
 
@@ -257,12 +307,30 @@ mod tests {
             ("crlf\\\r\nx", "crlfx"),
             (r"\q\é", "qé"),
             (r"\s-", " -"),
+            (r"\C- \^ \C-\ ", "\0\0\0"),
+            (r"\S-a\S-B\S-\x63", "ABC"),
+            (r"\x0e9\x00e9", "éé"),
+            (r"\N{CJK IDEOGRAPH-4E00}\N{grinning  face}", "一😀"),
+            ("a\r\nb\rc\r\n", "a\nb\rc\n"),
         ] {
             assert_eq!(decoded(raw), (text.to_owned(), 0), "{raw}");
         }
-        for (raw, text) in
-            [(r"a\u12", "a"), (r"\N{NO SUCH}", ""), (r"\xe9", "é"), (r"x\", "x"), (r"\x110000", "")]
-        {
+        for (raw, text) in [
+            (r"a\u12", "a"),
+            (r"\N{NO SUCH}", ""),
+            (r"\xe9", "é"),
+            (r"x\", "x"),
+            (r"\x110000", ""),
+            (r"\x400000", ""),
+            (r"\ud800", ""),
+            (r"\Ma", "a"),
+            (r"\C", ""),
+            (r"\H-a", ""),
+            (r"\S-1", ""),
+            (r"\N{ SNOWMAN }", ""),
+            (r"\x3fff80", "\u{80}"),
+            (r"\M-a", "á"),
+        ] {
             assert_eq!(decoded(raw), (text.to_owned(), 1), "{raw}");
         }
     }
@@ -274,15 +342,17 @@ mod tests {
             (r"\()", 40, 2),
             (r"\C-x ", 24, 4),
             (r"\^I", 9, 3),
-            (r"\M-x", META | 120, 4),
-            (r"\C-\M-x", META | 24, 7),
-            (r"\s-a", SUPER | 97, 4),
+            (r"\M-x", META | 0x78, 4),
+            (r"\C-\M-x", META | 0x18, 7),
+            (r"\s-a", SUPER | 0x61, 4),
             (r"\s ", 32, 2),
             ("é", 233, 2),
             (r"\N{SNOWMAN}", 0x2603, 11),
         ] {
             assert_eq!(decode_character(raw), (Ok(code), len), "{raw}");
         }
-        assert!(decode_character("").0.is_err());
+        for raw in ["", "\\\n", r"\M", r"\Ca", r"\x", r"\x400000", r"\C-"] {
+            assert!(decode_character(raw).0.is_err(), "{raw}");
+        }
     }
 }

@@ -109,14 +109,8 @@ impl<'t> Folder<'t> {
         }
         let text = self.tree.text(id, self.text);
         let kind = match self.tree.kind(id) {
-            Kind::Symbol if text == "nil" => DatumKind::List(Vec::new()),
-            Kind::Symbol => DatumKind::Symbol(unescape_symbol(text)),
-            Kind::Keyword => DatumKind::Keyword(unescape_symbol(text)),
-            Kind::String => {
-                let inside = text.get(1..text.len().saturating_sub(1)).unwrap_or("");
-                // Escape problems were told by the reader.
-                DatumKind::String(escape::decode_string(inside, &mut Vec::new()).into_owned())
-            }
+            Kind::Symbol | Kind::Keyword => named(unescape_symbol(text)),
+            Kind::String => DatumKind::String(self.decode_string(text, span)),
             Kind::Integer | Kind::Float => match parse_number(text) {
                 Some(number) => DatumKind::Number(number),
                 None => DatumKind::NotFinite(text.to_owned()),
@@ -133,7 +127,10 @@ impl<'t> Folder<'t> {
                 let (items, _) = self.fold_items(id, mode, depth);
                 DatumKind::Vector(items)
             }
-            Kind::Quote => return self.fold_quote(id, mode, depth),
+            Kind::Quote | Kind::Function if mode != Mode::Evaluated => {
+                DatumKind::Quoted(Box::new(self.fold_prefixed(id, mode, depth)))
+            }
+            Kind::Quote => return self.fold_prefixed(id, Mode::Quoted, depth),
             Kind::Function => return self.fold_function(id, span),
             Kind::Backquote if mode == Mode::Evaluated => {
                 return self.fold_prefixed(id, Mode::Backquoted, depth);
@@ -145,10 +142,8 @@ impl<'t> Folder<'t> {
                 let message = String::from("a backquote or comma has no constant meaning here");
                 return self.invalid(&rules::NOT_A_CONSTANT, span, message);
             }
-            Kind::Dot => {
-                let message = String::from("a dot belongs before the last element of a list");
-                return self.invalid(&rules::BAD_DOT, span, message);
-            }
+            // A dot in the wrong place was told by the reader.
+            Kind::Dot => DatumKind::Invalid,
             Kind::Opaque => {
                 let message = format!("not a constant: `{}`", excerpt(text));
                 return self.invalid(&rules::NOT_A_CONSTANT, span, message);
@@ -157,12 +152,17 @@ impl<'t> Folder<'t> {
         Datum { span, kind }
     }
 
-    fn fold_quote(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
-        if mode == Mode::Evaluated {
-            return self.fold_prefixed(id, Mode::Quoted, depth);
+    /// The value of a string literal. Escapes that cannot be read were told by the reader; here it matters what
+    /// JSON cannot carry.
+    fn decode_string(&mut self, literal: &str, span: Span) -> String {
+        let inside = literal.get(1..literal.len().saturating_sub(1)).unwrap_or("");
+        let mut problems = Vec::new();
+        let value = escape::decode_string(inside, &mut problems).into_owned();
+        for problem in problems.into_iter().filter(|problem| problem.rule != &rules::BAD_ESCAPE) {
+            let start = span.start as usize + 1 + problem.at;
+            self.tell(problem.rule, Span::new(start, start + problem.len), problem.message);
         }
-        let inner = self.fold_prefixed(id, mode, depth);
-        Datum { span: self.tree.span(id), kind: DatumKind::Quoted(Box::new(inner)) }
+        value
     }
 
     /// The form under a prefix, in the given mode. A missing one was told by the reader.
@@ -194,18 +194,15 @@ impl<'t> Folder<'t> {
         }
     }
 
-    fn fold_data_list(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
+    pub(super) fn fold_data_list(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
         let (items, tail) = self.fold_items(id, mode, depth);
-        let kind = match tail.map(|tail| (tail.span, tail.kind)) {
-            None => DatumKind::List(items),
-            Some((_, DatumKind::List(rest))) => DatumKind::List(items.into_iter().chain(rest).collect()),
-            Some((span, kind)) => DatumKind::Dotted(items, Box::new(Datum { span, kind })),
-        };
-        Datum { span: self.tree.span(id), kind }
+        let kind = tail.map_or_else(|| DatumKind::List(Vec::new()), |tail| tail.kind);
+        Datum { span: self.tree.span(id), kind: with_tail(items, kind, self.tree.span(id)) }
     }
 
     /// The elements of a list or vector, and what stands after a dot.
     fn fold_items(&mut self, id: NodeId, mode: Mode, depth: usize) -> (Vec<Datum>, Option<Datum>) {
+        let is_list = self.tree.kind(id) == Kind::List;
         let mut items = Vec::new();
         let mut children = self.tree.children(id);
         while let Some(child) = children.next() {
@@ -216,15 +213,19 @@ impl<'t> Folder<'t> {
                         let tail = self.fold_in(tail, mode, depth + 1);
                         return (items, Some(tail));
                     }
-                    let message = String::from("a dot belongs before the last element of a list");
-                    self.tell(&rules::BAD_DOT, self.tree.span(child), message);
+                    // Told by the reader.
+                    items.push(Datum { span: self.tree.span(child), kind: DatumKind::Invalid });
                 }
                 Kind::Splice if mode == Mode::Backquoted => {
                     let span = self.tree.span(child);
                     let spliced = self.fold_prefixed(child, Mode::Evaluated, depth + 1);
+                    let is_last = is_list && children.clone().next().is_none();
                     match spliced.kind {
-                        DatumKind::List(more) | DatumKind::Vector(more) => items.extend(more),
+                        DatumKind::List(more) => items.extend(more),
                         DatumKind::Invalid => items.push(spliced),
+                        // As the last element it is the tail, whatever it is.
+                        _ if is_last => return (items, Some(spliced)),
+                        DatumKind::Vector(more) => items.extend(more),
                         _ => {
                             let message = format!("`,@` splices a list, and this is {}", spliced.describe());
                             items.push(self.invalid(&rules::NOT_A_CONSTANT, span, message));
@@ -264,6 +265,31 @@ pub(super) fn excerpt(text: &str) -> String {
     match one_line.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", one_line.get(..end).unwrap_or("")),
         None => one_line,
+    }
+}
+
+/// A list of `items` that ends in `tail`, written at `span`.
+pub(super) fn with_tail(mut items: Vec<Datum>, tail: DatumKind, span: Span) -> DatumKind {
+    match tail {
+        tail if items.is_empty() => tail,
+        DatumKind::List(rest) => {
+            items.extend(rest);
+            DatumKind::List(items)
+        }
+        DatumKind::Dotted(rest, tail) => {
+            items.extend(rest);
+            DatumKind::Dotted(items, tail)
+        }
+        tail => DatumKind::Dotted(items, Box::new(Datum { span, kind: tail })),
+    }
+}
+
+/// What a symbol of this name is.
+fn named(name: String) -> DatumKind {
+    match name.as_str() {
+        "nil" => DatumKind::List(Vec::new()),
+        keyword if keyword.starts_with(':') => DatumKind::Keyword(name),
+        _ => DatumKind::Symbol(name),
     }
 }
 

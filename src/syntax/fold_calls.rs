@@ -1,14 +1,21 @@
 //! The functions that constant folding knows.
 
-use super::fold::{Datum, DatumKind, Folder, Mode};
+use super::fold::{Datum, DatumKind, Folder, Mode, with_tail};
 use super::number::Number;
 use super::tree::{Kind, NodeId};
+
+/// What [`fold_call`] folds.
+const FUNCTIONS: [&str; 8] = ["quote", "function", "list", "vector", "cons", "append", "concat", "format"];
 
 /// Folds the call `id`, whose head is the symbol `head`.
 pub(super) fn fold_call(folder: &mut Folder<'_>, id: NodeId, head: NodeId, depth: usize) -> Datum {
     let span = folder.tree.span(id);
     let arguments: Vec<NodeId> = folder.tree.children(id).skip(1).collect();
+    let is_dotted = arguments.iter().any(|&argument| folder.tree.kind(argument) == Kind::Dot);
     match folder.tree.text(head, folder.text) {
+        // A dotted pair is no call: `(key . value)` is data.
+        name if is_dotted && !FUNCTIONS.contains(&name) => folder.fold_data_list(id, Mode::Quoted, depth),
+        _ if is_dotted => folder.not_a_constant(id),
         "quote" => match arguments.as_slice() {
             [form] => folder.fold_in(*form, Mode::Quoted, depth + 1),
             _ => folder.not_a_constant(id),
@@ -28,7 +35,7 @@ pub(super) fn fold_call(folder: &mut Folder<'_>, id: NodeId, head: NodeId, depth
             Datum { span, kind: DatumKind::Vector(items) }
         }
         "cons" => match <[Datum; 2]>::try_from(fold_all(folder, &arguments, depth)) {
-            Ok([first, rest]) => Datum { span, kind: cons(first, rest) },
+            Ok([first, rest]) => Datum { span, kind: with_tail(vec![first], rest.kind, rest.span) },
             Err(_) => folder.not_a_constant(id),
         },
         "append" => {
@@ -55,24 +62,12 @@ fn any_invalid(parts: &[Datum]) -> bool {
     parts.iter().any(|part| part.kind == DatumKind::Invalid)
 }
 
-fn cons(first: Datum, rest: Datum) -> DatumKind {
-    match rest.kind {
-        DatumKind::List(mut items) => {
-            items.insert(0, first);
-            DatumKind::List(items)
-        }
-        DatumKind::Dotted(mut items, tail) => {
-            items.insert(0, first);
-            DatumKind::Dotted(items, tail)
-        }
-        kind => DatumKind::Dotted(vec![first], Box::new(Datum { span: rest.span, kind })),
-    }
-}
-
-fn append(parts: Vec<Datum>) -> Option<DatumKind> {
+/// The last argument is the tail of the list, whatever it is.
+fn append(mut parts: Vec<Datum>) -> Option<DatumKind> {
     if any_invalid(&parts) {
         return Some(DatumKind::Invalid);
     }
+    let Some(last) = parts.pop() else { return Some(DatumKind::List(Vec::new())) };
     let mut all = Vec::new();
     for part in parts {
         match part.kind {
@@ -80,7 +75,7 @@ fn append(parts: Vec<Datum>) -> Option<DatumKind> {
             _ => return None,
         }
     }
-    Some(DatumKind::List(all))
+    Some(with_tail(all, last.kind, last.span))
 }
 
 fn concat(parts: &[Datum]) -> Option<DatumKind> {
@@ -98,7 +93,7 @@ fn concat(parts: &[Datum]) -> Option<DatumKind> {
     Some(DatumKind::String(text))
 }
 
-/// `%s`, `%S`, `%d` and `%%`; the rest of `format` is code to us.
+/// `%s`, `%S`, `%d`, `%c` and `%%`; the rest of `format` is code to us.
 fn format_parts(parts: &[Datum]) -> Option<DatumKind> {
     if any_invalid(parts) {
         return Some(DatumKind::Invalid);
@@ -112,30 +107,29 @@ fn format_parts(parts: &[Datum]) -> Option<DatumKind> {
             text.push(character);
             continue;
         }
-        match (characters.next()?, &mut values) {
-            ('%', _) => text.push('%'),
-            ('s', values) => match &values.next()?.kind {
-                DatumKind::String(piece) | DatumKind::Symbol(piece) | DatumKind::Keyword(piece) => {
-                    text.push_str(piece);
-                }
-                DatumKind::Number(number) => text.push_str(&print_number(*number)?),
-                _ => return None,
-            },
-            ('d', values) => match &values.next()?.kind {
-                DatumKind::Number(number) => text.push_str(&print_number(*number)?),
-                _ => return None,
-            },
-            _ => return None,
+        match characters.next()? {
+            '%' => text.push('%'),
+            directive => text.push_str(&format_one(directive, &values.next()?.kind)?),
         }
     }
     Some(DatumKind::String(text))
 }
 
-/// Integers only: how Emacs prints a float is not ours to imitate.
-fn print_number(number: Number) -> Option<String> {
-    match number {
-        Number::Integer(value) => Some(value.to_string()),
-        Number::Unsigned(value) => Some(value.to_string()),
-        Number::Float(_) | Number::Rounded(_) => None,
+/// How Emacs prints floats, lists and odd symbols is not ours to imitate.
+fn format_one(directive: char, value: &DatumKind) -> Option<String> {
+    match (directive, value) {
+        ('s' | 'd', DatumKind::Number(Number::Integer(value))) => Some(value.to_string()),
+        ('s' | 'd', DatumKind::Number(Number::Unsigned(value))) => Some(value.to_string()),
+        ('c', DatumKind::Number(Number::Integer(value))) => {
+            u32::try_from(*value).ok().and_then(char::from_u32).map(String::from)
+        }
+        ('s', DatumKind::String(text) | DatumKind::Symbol(text) | DatumKind::Keyword(text)) => {
+            Some(text.clone())
+        }
+        ('s' | 'S', DatumKind::List(items)) if items.is_empty() => Some(String::from("nil")),
+        ('S', DatumKind::String(text)) => {
+            Some(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
+        }
+        _ => None,
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A `lexpr` value has no places: everything in a converted [`Datum`] stands at byte 0.
 
-use lexpr::{Cons, Value};
+use lexpr::Cons;
+pub use lexpr::Value;
 
 use super::fold::{Datum, DatumKind};
 use super::number::Number;

@@ -10,12 +10,14 @@
 mod escape;
 mod fold;
 mod fold_calls;
+mod hash;
 pub mod lexpr;
 mod number;
 mod reader;
+mod recover;
 mod tree;
 
 pub use fold::{Datum, DatumKind, Folder};
 pub use number::Number;
 pub use reader::parse;
-pub use tree::{Children, Kind, NodeId, Tree};
+pub use tree::{Children, Fault, Kind, NodeId, Tree};

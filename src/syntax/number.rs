@@ -1,7 +1,8 @@
 //! Which tokens are numbers, and which.
 //!
 //! Source: `string_to_number` as documented in "Integer Basics" and "Floating-Point Basics" of the Emacs Lisp
-//! reference manual (Emacs 30): `1.` is an integer, `1+` and `1.e3` are symbols.
+//! reference manual (Emacs 30): `1.` is an integer, `1.e3` is a float (since
+//! Emacs 28), `1+` is a symbol.
 
 use super::tree::Kind;
 
@@ -28,8 +29,7 @@ pub(super) fn classify(token: &[u8]) -> Option<Kind> {
         return Some(Kind::Integer);
     }
     let mut trail = 0;
-    let dot = token.get(at) == Some(&b'.');
-    if dot {
+    if token.get(at) == Some(&b'.') {
         at += 1;
         trail = digits_from(at);
         at += trail;
@@ -41,7 +41,7 @@ pub(super) fn classify(token: &[u8]) -> Option<Kind> {
             };
         }
     }
-    if !matches!(token.get(at), Some(b'e' | b'E')) || (dot && trail == 0) || lead + trail == 0 {
+    if !matches!(token.get(at), Some(b'e' | b'E')) || lead + trail == 0 {
         return None;
     }
     at += 1;
@@ -128,7 +128,10 @@ mod tests {
             ("1+", None),
             ("+", None),
             ("-", None),
-            ("1.e3", None),
+            ("1.e3", Some(Kind::Float)),
+            ("1.e+INF", Some(Kind::Float)),
+            (".e3", None),
+            ("1.e", None),
             (".", None),
             ("..", None),
             ("1e", None),
@@ -148,6 +151,7 @@ mod tests {
             ("18446744073709551616", Some(Number::Rounded(18_446_744_073_709_551_616.0))),
             ("1.0", Some(Number::Float(1.0))),
             ("1.", Some(Number::Integer(1))),
+            ("+1.e3", Some(Number::Float(1000.0))),
             ("#x1F", Some(Number::Integer(31))),
             ("#b-101", Some(Number::Integer(-5))),
             ("#24r1k", Some(Number::Integer(44))),

@@ -4,15 +4,16 @@
 //! million open parentheses cost a million stack entries on the heap. Nothing is decoded here but what is needed
 //! to find ends; atoms keep their text.
 //!
-//! Where something is never closed, the text is read a second time, taking an opening parenthesis in the first
-//! column as the start of a new top-level form (the convention Emacs itself navigates by), so that one missing
-//! parenthesis costs one form and not the rest of the file.
+//! Where something is never closed, the text is read again with the means of [`super::recover`].
 //!
 //! Source: chapter "Printed Representation and Read Syntax" of the Emacs Lisp reference manual (Emacs 30).
 
+use std::collections::HashSet;
+
 use super::escape;
-use super::tree::{Kind, Node, NodeId, Tree};
-use crate::diagnostic::{Diagnostic, Rule, rules};
+use super::recover::Recovery;
+use super::tree::{Fault, Kind, Node, NodeId, Tree};
+use crate::diagnostic::{Diagnostic, Label, Rule, rules};
 use crate::text::{Location, SourceId, Span};
 
 /// Reading findings of one file beyond this many are not told: the file is not what it seems to be.
@@ -20,35 +21,66 @@ const MAX_FINDINGS: usize = 100;
 
 /// Reads `text`, the whole of `source`.
 pub fn parse(source: SourceId, text: &str) -> (Tree, Vec<Diagnostic>) {
-    let mut reader = Reader::new(source, text, false);
-    reader.read();
-    if reader.left_open {
-        reader = Reader::new(source, text, true);
-        reader.read();
+    let mut reader = Reader::read(source, text, Recovery::default());
+    if reader.unclosed.any() {
+        reader = super::recover::read_again(reader);
     }
     (reader.tree, reader.findings)
 }
 
-struct Reader<'t> {
-    source: SourceId,
-    text: &'t str,
-    bytes: &'t [u8],
-    at: usize,
-    tree: Tree,
-    /// Nodes that are open: lists, vectors, opaque forms and prefixes that wait for their form.
-    open: Vec<u32>,
-    open_lists: usize,
-    open_vectors: usize,
-    findings: Vec<Diagnostic>,
-    resync: bool,
-    left_open: bool,
+pub(super) struct Reader<'t> {
+    pub(super) source: SourceId,
+    pub(super) text: &'t str,
+    pub(super) bytes: &'t [u8],
+    pub(super) at: usize,
+    pub(super) tree: Tree,
+    /// What is open: lists, vectors, opaque forms and prefixes that wait for their form.
+    pub(super) open: Vec<Open>,
+    pub(super) open_lists: usize,
+    pub(super) open_vectors: usize,
+    /// The numbers of `#1=`.
+    pub(super) labels: HashSet<&'t str>,
+    /// Dots with the list they stand in.
+    dots: Vec<(u32, Option<u32>)>,
+    pub(super) findings: Vec<Diagnostic>,
+    /// First byte of the line that is read.
+    pub(super) line_start: usize,
+    /// Whether nothing of this line was read but blanks.
+    pub(super) first_on_line: bool,
+    /// The last list of the first column that ended: its first node and the first node after it.
+    last_form: Option<(u32, u32)>,
+    pub(super) recovery: Recovery,
+    pub(super) unclosed: Unclosed,
+}
+
+/// Something that is open.
+#[derive(Clone, Copy)]
+pub(super) struct Open {
+    pub(super) id: u32,
+    /// Bytes before it on its line.
+    pub(super) column: usize,
+}
+
+/// What one reading left unclosed.
+#[derive(Default)]
+pub(super) struct Unclosed {
+    /// A string runs to the end of the file.
+    pub(super) string: bool,
+    /// Where the outermost open form of each such place starts.
+    pub(super) forms: Vec<usize>,
+}
+
+impl Unclosed {
+    fn any(&self) -> bool {
+        self.string || !self.forms.is_empty()
+    }
 }
 
 impl<'t> Reader<'t> {
-    fn new(source: SourceId, text: &'t str, resync: bool) -> Self {
+    pub(super) fn read(source: SourceId, text: &'t str, recovery: Recovery) -> Self {
         let mut tree = Tree::default();
         tree.nodes.reserve(text.len() / 12);
-        Self {
+        let mut reader = Self {
             source,
             text,
             bytes: text.as_bytes(),
@@ -57,35 +89,59 @@ impl<'t> Reader<'t> {
             open: Vec::new(),
             open_lists: 0,
             open_vectors: 0,
+            labels: HashSet::new(),
+            dots: Vec::new(),
             findings: Vec::new(),
-            resync,
-            left_open: false,
-        }
+            line_start: 0,
+            first_on_line: true,
+            last_form: None,
+            recovery,
+            unclosed: Unclosed::default(),
+        };
+        reader.read_all();
+        reader
     }
 
-    fn read(&mut self) {
+    fn read_all(&mut self) {
         if self.text.starts_with('\u{FEFF}') {
             self.at = 3;
-        }
-        if self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(b"#!")) {
-            self.skip_comment();
+            self.line_start = 3;
         }
         while let Some(&byte) = self.bytes.get(self.at) {
+            if CLASS[byte as usize] == Class::Space {
+                self.at += 1;
+                if byte == b'\n' {
+                    self.line_start = self.at;
+                    self.first_on_line = true;
+                }
+                continue;
+            }
+            if self.skip_no_break_space() {
+                continue;
+            }
+            if self.recovery.is_active() && self.first_on_line {
+                self.recover_before(byte);
+            }
+            self.first_on_line = false;
             match CLASS[byte as usize] {
-                Class::Space => self.at += 1,
+                Class::Space | Class::Special => self.read_special(byte),
                 Class::Atom => self.read_atom(),
-                Class::Special => self.read_special(byte),
             }
         }
         self.close_at_end();
+        self.check_dots();
+    }
+
+    /// A no-break space (C2 A0) separates; any other character that starts with this byte is an atom's.
+    fn skip_no_break_space(&mut self) -> bool {
+        let is_there = self.bytes.get(self.at..self.at + 2) == Some(b"\xC2\xA0");
+        self.at += if is_there { 2 } else { 0 };
+        is_there
     }
 
     fn read_special(&mut self, byte: u8) {
         match byte {
             b'(' => {
-                if self.resync && !self.open.is_empty() && self.in_first_column() {
-                    self.close_all_unclosed(self.at);
-                }
                 self.open_lists += 1;
                 self.open(Kind::List, 1);
             }
@@ -103,17 +159,11 @@ impl<'t> Reader<'t> {
             b';' => self.skip_comment(),
             b'?' => self.read_character(),
             b'#' => self.read_hash(),
-            // A no-break space (C2 A0) separates; any other character that starts with this byte is an atom's.
-            0xC2 if self.bytes.get(self.at + 1) == Some(&0xA0) => self.at += 2,
             _ => self.read_atom(),
         }
     }
 
-    fn in_first_column(&self) -> bool {
-        self.at.checked_sub(1).is_none_or(|before| self.bytes.get(before) == Some(&b'\n'))
-    }
-
-    fn skip_comment(&mut self) {
+    pub(super) fn skip_comment(&mut self) {
         let start = self.at;
         let rest = self.bytes.get(start..).unwrap_or_default();
         let len = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
@@ -130,30 +180,38 @@ impl<'t> Reader<'t> {
         id
     }
 
-    fn open(&mut self, kind: Kind, len: usize) {
+    pub(super) fn open(&mut self, kind: Kind, len: usize) {
         let id = self.push(kind, self.at, self.at + len);
-        self.open.push(id);
+        self.open.push(Open { id, column: self.at - self.line_start });
         self.at += len;
     }
 
-    fn leaf(&mut self, kind: Kind, start: usize, end: usize) {
+    pub(super) fn leaf(&mut self, kind: Kind, start: usize, end: usize) {
         self.push(kind, start, end);
         self.at = end;
         self.complete_prefixes();
     }
 
+    pub(super) fn push_string(&mut self, start: usize, end: usize) {
+        self.leaf(Kind::String, start, end);
+    }
+
     /// A form is whole: every prefix that waited for it is whole, too.
     fn complete_prefixes(&mut self) {
-        while let Some(&top) = self.open.last() {
-            match self.tree.nodes.get(top as usize) {
-                Some(node) if node.kind.is_prefix() => self.end_node(top, self.at),
-                _ => return,
+        while let Some(top) = self.open.last().copied() {
+            if !self.is_open_prefix(top) {
+                return;
             }
+            self.end_node(top.id, self.at);
             self.open.pop();
         }
     }
 
-    fn end_node(&mut self, id: u32, end_byte: usize) {
+    pub(super) fn is_open_prefix(&self, open: Open) -> bool {
+        self.tree.nodes.get(open.id as usize).is_some_and(|node| node.kind.is_prefix())
+    }
+
+    pub(super) fn end_node(&mut self, id: u32, end_byte: usize) {
         let end = self.tree.nodes.len() as u32;
         if let Some(node) = self.tree.nodes.get_mut(id as usize) {
             node.span.end = end_byte as u32;
@@ -164,13 +222,12 @@ impl<'t> Reader<'t> {
     fn close(&mut self, closer: u8) {
         let opener_is_open = if closer == b')' { self.open_lists > 0 } else { self.open_vectors > 0 };
         if !opener_is_open {
-            let span = Span::new(self.at, self.at + 1);
-            self.find(&rules::STRAY_CLOSER, span, format!("`{}` closes nothing", closer as char));
+            self.tell_stray_closer(closer);
             self.at += 1;
             return;
         }
         let mut told = false;
-        while let Some(id) = self.open.pop() {
+        while let Some(Open { id, .. }) = self.open.pop() {
             let Some(node) = self.tree.nodes.get(id as usize).copied() else { continue };
             if node.kind.is_prefix() {
                 if !told {
@@ -190,65 +247,125 @@ impl<'t> Reader<'t> {
             if is_list == (closer == b')') {
                 self.at += 1;
                 self.end_node(id, self.at);
+                if self.open.is_empty() && self.is_first_column(node.span) {
+                    self.last_form = Some((id, self.tree.nodes.len() as u32));
+                }
                 self.complete_prefixes();
                 return;
             }
             // One wrong closer is one mistake, however much it skips.
             if !told {
-                self.tell_unclosed(node.span, self.at);
+                let label = format!("opened here and still open at `{}`", closer as char);
+                self.tell_unclosed(node.span, label);
                 told = true;
             }
             self.end_node(id, self.at);
         }
     }
 
+    /// Ends the node of something that was never closed.
+    pub(super) fn end_unclosed(&mut self, open: Open, end_byte: usize) {
+        match self.tree.nodes.get(open.id as usize).map(|node| (node.kind, node.span)) {
+            Some((Kind::List, _)) => self.open_lists -= 1,
+            Some((Kind::Vector, _)) => self.open_vectors -= 1,
+            Some((Kind::Opaque, opener)) if opener.of(self.text).ends_with('(') => self.open_lists -= 1,
+            Some((Kind::Opaque, _)) => self.open_vectors -= 1,
+            Some(_) | None => {}
+        }
+        self.end_node(open.id, end_byte);
+    }
+
     fn close_at_end(&mut self) {
         let end = self.bytes.len();
-        if self.open.iter().any(|&id| self.tree.nodes.get(id as usize).is_some_and(|n| !n.kind.is_prefix())) {
-            self.left_open = true;
-        }
-        self.close_all_unclosed(end);
+        self.close_all_unclosed(end, "the end of the file", false);
     }
 
     /// Ends everything that is open at byte `end`; the outermost opener is named, the others follow from it.
-    fn close_all_unclosed(&mut self, end: usize) {
+    pub(super) fn close_all_unclosed(&mut self, end: usize, whither: &str, quiet: bool) {
         let open = std::mem::take(&mut self.open);
-        let outermost = open
-            .iter()
-            .filter_map(|&id| self.tree.nodes.get(id as usize).copied())
-            .find(|node| !node.kind.is_prefix());
-        if let Some(node) = outermost {
-            self.tell_unclosed(node.span, end);
-        } else if let Some(node) = open.last().and_then(|&id| self.tree.nodes.get(id as usize).copied()) {
+        let outermost = open.iter().copied().find(|&open| !self.is_open_prefix(open));
+        let node_of = |open: Open| self.tree.nodes.get(open.id as usize).copied();
+        let first = open.first().copied().and_then(node_of);
+        if let Some(node) = outermost.and_then(node_of) {
+            self.unclosed.forms.extend(first.map(|node| node.span.start as usize));
+            if !quiet {
+                self.tell_unclosed(node.span, format!("opened here and still open at {whither}"));
+            }
+        } else if let Some(node) = open.last().copied().and_then(node_of) {
             self.tell_lonely_prefix(node);
         }
-        // Blanks after the last form belong to nobody; an unclosed string's own blanks are its text.
-        let trimmed = self.text.get(..end).map_or(end, |before| before.trim_end().len());
-        let trimmed = trimmed.max(self.tree.nodes.last().map_or(0, |last| last.span.end as usize)).min(end);
-        for id in open.into_iter().rev() {
-            self.end_node(id, trimmed);
+        let trimmed = self.end_of_last_form(end);
+        for open in open.into_iter().rev() {
+            self.end_unclosed(open, trimmed);
         }
-        self.open_lists = 0;
-        self.open_vectors = 0;
+    }
+
+    /// Where the last form before `end` ends: blanks after it belong to nobody, an unclosed string's own blanks are
+    /// its text.
+    pub(super) fn end_of_last_form(&self, end: usize) -> usize {
+        let trimmed = self.text.get(..end).map_or(end, |before| before.trim_end().len());
+        trimmed.max(self.tree.nodes.last().map_or(0, |last| last.span.end as usize)).min(end)
+    }
+
+    /// Dots stand before the last element of a list; known only when the lists are whole.
+    fn check_dots(&mut self) {
+        for (dot, parent) in std::mem::take(&mut self.dots) {
+            let node = |id: u32| self.tree.nodes.get(id as usize).copied();
+            let (Some(Node { span, .. }), parent) = (node(dot), parent.and_then(|id| Some((id, node(id)?))))
+            else {
+                continue;
+            };
+            let is_placed = parent.is_some_and(|(id, parent)| {
+                let last = node(dot + 1).filter(|last| last.end == parent.end && last.kind != Kind::Dot);
+                matches!(parent.kind, Kind::List | Kind::Opaque)
+                    && dot > id + 1
+                    && dot + 1 < parent.end
+                    && last.is_some()
+            });
+            if !is_placed {
+                let message = String::from("a dot belongs before the last element of a list");
+                self.find(&rules::BAD_DOT, span, message);
+            }
+        }
     }
 
     // --- atoms -----------------------------------------------------------------------------------------------
 
     fn read_atom(&mut self) {
         let start = self.at;
-        let end = self.atom_end(start);
+        let is_dot = self.bytes.get(start) == Some(&b'.') && self.is_dot_before(start + 1);
+        let end = if is_dot { start + 1 } else { self.atom_end(start) };
         let token = self.bytes.get(start..end).unwrap_or_default();
         let kind = match token.first() {
             Some(b':') => Kind::Keyword,
-            Some(b'.') if token.len() == 1 => Kind::Dot,
+            Some(b'.') if token.len() == 1 => {
+                self.dots.push((self.tree.nodes.len() as u32, self.open.last().map(|open| open.id)));
+                Kind::Dot
+            }
             Some(b'0'..=b'9' | b'+' | b'-' | b'.') => super::number::classify(token).unwrap_or(Kind::Symbol),
             _ => Kind::Symbol,
         };
+        self.check_last_backslash(start, end);
         self.leaf(kind, start, end);
     }
 
+    /// A backslash that ends the file escapes nothing.
+    pub(super) fn check_last_backslash(&mut self, start: usize, end: usize) {
+        let token = self.bytes.get(start..end).unwrap_or_default();
+        let backslashes = token.iter().rev().take_while(|byte| **byte == b'\\').count();
+        if end == self.bytes.len() && backslashes % 2 == 1 {
+            let message = String::from("a character is missing after the backslash");
+            self.find(&rules::BAD_ESCAPE, Span::new(end - 1, end), message);
+        }
+    }
+
+    /// Whether a dot that is followed by what stands at `at` is one of its own.
+    fn is_dot_before(&self, at: usize) -> bool {
+        self.bytes.get(at).is_none_or(|byte| *byte <= b' ' || b"\"';([#?`,".contains(byte))
+    }
+
     /// The end of the atom that starts at `start`; at least one character after it.
-    fn atom_end(&self, start: usize) -> usize {
+    pub(super) fn atom_end(&self, start: usize) -> usize {
         let mut end = start;
         while let Some(&byte) = self.bytes.get(end) {
             match byte {
@@ -263,11 +380,11 @@ impl<'t> Reader<'t> {
     }
 
     /// Bytes of the character at `at`; 0 at the end.
-    fn char_len(&self, at: usize) -> usize {
+    pub(super) fn char_len(&self, at: usize) -> usize {
         self.text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8)
     }
 
-    fn read_string(&mut self) {
+    pub(super) fn read_string(&mut self) {
         let start = self.at;
         let mut at = start + 1;
         let mut escaped = false;
@@ -277,25 +394,50 @@ impl<'t> Reader<'t> {
                 Some((quote, Some(b'"'))) => break quote,
                 Some((backslash, _)) => {
                     escaped = true;
-                    at = backslash + 1 + self.char_len(backslash + 1);
+                    at = self.escape_end(backslash + 1);
                 }
                 None => {
-                    self.tell_unclosed(Span::new(start, start + 1), self.bytes.len());
-                    self.leaf(Kind::String, start, self.bytes.len());
+                    self.unclosed.string = true;
+                    self.end_unclosed_string(start, self.bytes.len());
                     return;
                 }
             }
         };
+        self.unclosed.string |= self.runs_into_form(start, end);
+        if let Some(cut) = self.cut_of_string(start, end) {
+            self.end_unclosed_string(start, cut);
+            return;
+        }
         if escaped {
             self.check_escapes(start + 1, end);
+        }
+        let inside = self.bytes.get(start..end).unwrap_or_default();
+        if let Some(newline) = memchr::memrchr(b'\n', inside) {
+            self.line_start = start + newline + 1;
         }
         self.leaf(Kind::String, start, end + 1);
     }
 
+    /// The end of the escape whose backslash stands before `at`, as far as it may hold a quote: `\C-"` does.
+    fn escape_end(&self, mut at: usize) -> usize {
+        loop {
+            at += match self.bytes.get(at..).unwrap_or_default() {
+                [b'^', ..] => 1,
+                [b'C' | b'M' | b'S' | b'H' | b'A', b'-', ..] => 2,
+                _ => return at + self.char_len(at),
+            };
+            if self.bytes.get(at) != Some(&b'\\') {
+                return at + self.char_len(at);
+            }
+            at += 1;
+        }
+    }
+
+    /// Only what Emacs does not read is told here; what JSON does not have is told where it matters.
     fn check_escapes(&mut self, start: usize, end: usize) {
         let mut problems = Vec::new();
         escape::decode_string(self.text.get(start..end).unwrap_or(""), &mut problems);
-        for problem in problems {
+        for problem in problems.into_iter().filter(|problem| problem.rule == &rules::BAD_ESCAPE) {
             let at = start + problem.at;
             self.find(problem.rule, Span::new(at, at + problem.len), problem.message);
         }
@@ -307,7 +449,9 @@ impl<'t> Reader<'t> {
         let mut end = start + 1 + len;
         match code {
             Err(message) => self.find(&rules::BAD_CHARACTER, Span::new(start, end), message),
-            Ok(_) if self.delimiter_at(end) => {}
+            // `? ` is a space, whatever follows.
+            Ok(0x20 | 0x09) if len == 1 => {}
+            Ok(_) if self.ends_character(end) => {}
             Ok(_) => {
                 end = self.atom_end(end);
                 let message = String::from("`?` takes one character, and more follows");
@@ -317,7 +461,12 @@ impl<'t> Reader<'t> {
         self.leaf(Kind::Character, start, end.max(start + 1));
     }
 
-    fn delimiter_at(&self, at: usize) -> bool {
+    /// Whether a character literal may be followed by what stands at `at`.
+    fn ends_character(&self, at: usize) -> bool {
+        self.bytes.get(at).is_none_or(|byte| *byte <= b' ' || b"\"';()[]#?`,.".contains(byte))
+    }
+
+    pub(super) fn delimiter_at(&self, at: usize) -> bool {
         match self.bytes.get(at) {
             None => true,
             Some(0xC2) => self.bytes.get(at + 1) == Some(&0xA0),
@@ -325,111 +474,30 @@ impl<'t> Reader<'t> {
         }
     }
 
-    // --- reader syntax after # ---------------------------------------------------------------------------------
-
-    fn read_hash(&mut self) {
-        let start = self.at;
-        let rest = self.bytes.get(start + 1..).unwrap_or_default();
-        match rest {
-            [b'\'', ..] => self.open(Kind::Function, 2),
-            [b'(', ..] => self.open_opaque(1),
-            [b's', b'(', ..] => self.open_opaque(2),
-            [b'[', ..] => self.open_opaque(1),
-            [b'^', b'[', ..] => self.open_opaque(2),
-            [b'^', b'^', b'[', ..] => self.open_opaque(3),
-            [b'@', ..] => self.skip_counted(),
-            [b'#' | b'$', ..] => self.leaf(Kind::Opaque, start, start + 2),
-            [b':' | b'_', ..] => {
-                let end = if self.delimiter_at(start + 2) { start + 2 } else { self.atom_end(start + 2) };
-                self.leaf(Kind::Opaque, start, end);
-            }
-            [b'&', ..] => {
-                let digits = rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
-                self.at = start + 2 + digits;
-                if self.bytes.get(self.at) == Some(&b'"') {
-                    self.read_string();
-                    if let Some(node) = self.tree.nodes.last_mut() {
-                        node.kind = Kind::Opaque;
-                    }
-                } else {
-                    self.tell_unknown_hash(start, self.at);
-                }
-            }
-            [b'x' | b'X' | b'o' | b'O' | b'b' | b'B', ..] => self.read_radix(start),
-            [b'0'..=b'9', ..] => {
-                let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-                match rest.get(digits) {
-                    Some(b'r' | b'R') => self.read_radix(start),
-                    Some(b'=') => {
-                        // `#1=x` labels x and is x.
-                        self.at = start + 2 + digits;
-                    }
-                    Some(b'#') => self.leaf(Kind::Opaque, start, start + 2 + digits),
-                    _ => self.tell_unknown_hash(start, start + 1 + digits),
-                }
-            }
-            _ => self.tell_unknown_hash(start, start + 1 + self.char_len(start + 1)),
-        }
-    }
-
-    fn open_opaque(&mut self, before_bracket: usize) {
-        if self.bytes.get(self.at + before_bracket) == Some(&b'(') {
-            self.open_lists += 1;
-        } else {
-            self.open_vectors += 1;
-        }
-        self.open(Kind::Opaque, before_bracket + 1);
-    }
-
-    /// `#@N` skips N bytes, `#@00` the rest of the file.
-    fn skip_counted(&mut self) {
-        let start = self.at;
-        let digits: &str = self.text.get(start + 2..).unwrap_or("");
-        let digits = digits.get(..digits.bytes().take_while(u8::is_ascii_digit).count()).unwrap_or("");
-        let after = start + 2 + digits.len();
-        let mut end = match digits {
-            "00" => self.bytes.len(),
-            _ => after.saturating_add(digits.parse().unwrap_or(0)).min(self.bytes.len()),
-        };
-        while !self.text.is_char_boundary(end) {
-            end += 1;
-        }
-        self.tree.comments.push(Span::new(start, end));
-        self.at = end;
-    }
-
-    fn read_radix(&mut self, start: usize) {
-        let end = self.atom_end(start + 1);
-        if super::number::parse_radix(Span::new(start, end).of(self.text)).is_none() {
-            self.tell_unknown_hash(start, end);
-        } else {
-            self.leaf(Kind::Integer, start, end);
-        }
-    }
-
-    fn tell_unknown_hash(&mut self, start: usize, end: usize) {
-        let end = end.min(self.bytes.len());
-        let span = Span::new(start, end);
-        let message = format!("`{}` is no reader syntax of Emacs Lisp", span.of(self.text));
-        self.find(&rules::UNKNOWN_HASH, span, message);
-        self.leaf(Kind::Opaque, start, end);
-    }
-
     // --- findings ----------------------------------------------------------------------------------------------
 
-    fn tell_unclosed(&mut self, opener: Span, end: usize) {
-        let what = opener.of(self.text).to_owned();
-        let after = if end >= self.bytes.len() {
-            String::from("the end of the file")
-        } else {
-            format!("`{}`", self.text.get(end..).and_then(|rest| rest.chars().next()).unwrap_or(' '))
-        };
-        let location = Location { source: self.source, span: opener };
-        if self.findings.len() < MAX_FINDINGS {
-            self.findings.push(
-                Diagnostic::new(&rules::UNCLOSED, location, format!("`{what}` is never closed"))
-                    .labelled(format!("opened here and still open at {after}")),
-            );
+    pub(super) fn tell_unclosed(&mut self, opener: Span, label: String) {
+        let message = format!("`{}` is never closed", opener.of(self.text));
+        self.find(&rules::UNCLOSED, opener, message);
+        if let Some(finding) = self.findings.last_mut().filter(|finding| finding.primary.span == opener) {
+            finding.label = Some(label);
+        }
+    }
+
+    fn tell_stray_closer(&mut self, closer: u8) {
+        let span = Span::new(self.at, self.at + 1);
+        let before = self.findings.len();
+        self.find(&rules::STRAY_CLOSER, span, format!("`{}` closes nothing", closer as char));
+        let Some((first, after)) = self.last_form else { return };
+        let Some(form) = self.tree.nodes.get(first as usize).map(|node| node.span) else { return };
+        // Loose forms between the two: the form before them was closed too early.
+        if (after as usize) < self.tree.nodes.len() {
+            self.tree.faults.push((form.to(span), Fault::Misnested));
+        }
+        if let Some(finding) = self.findings.get_mut(before) {
+            let end = Span { start: form.end - 1, end: form.end };
+            let location = Location { source: self.source, span: end };
+            finding.labels.push(Label { location, message: String::from("the form before it ends here") });
         }
     }
 
@@ -438,9 +506,18 @@ impl<'t> Reader<'t> {
         self.find(&rules::PREFIX_WITHOUT_FORM, node.span, message);
     }
 
-    fn find(&mut self, rule: &'static Rule, span: Span, message: String) {
+    pub(super) fn find(&mut self, rule: &'static Rule, span: Span, message: String) {
+        let fault = if *rule == rules::UNCLOSED || *rule == rules::STRAY_CLOSER {
+            Fault::Misnested
+        } else {
+            Fault::Misread
+        };
         if self.findings.len() < MAX_FINDINGS {
+            self.tree.faults.push((span, fault));
             self.findings.push(Diagnostic::new(rule, Location { source: self.source, span }, message));
+        } else if self.tree.faults.last().is_none_or(|(last, _)| (last.end as usize) < self.bytes.len()) {
+            // Nothing after this is believed.
+            self.tree.faults.push((Span::new(span.start as usize, self.bytes.len()), Fault::Misnested));
         }
     }
 }

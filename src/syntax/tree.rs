@@ -77,6 +77,17 @@ pub(super) struct Node {
 pub struct Tree {
     pub(super) nodes: Vec<Node>,
     pub(super) comments: Vec<Span>,
+    /// Where reading went wrong; few, for the reader tells only so many.
+    pub(super) faults: Vec<(Span, Fault)>,
+}
+
+/// What the reader could not make sense of inside a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// An atom is not what was meant; the form's structure is.
+    Misread,
+    /// Something is not closed or closed too often: what stands in the form and what after it is a guess.
+    Misnested,
 }
 
 impl Tree {
@@ -109,6 +120,13 @@ impl Tree {
     /// The comments, in source order, each without its line end.
     pub fn comments(&self) -> &[Span] {
         &self.comments
+    }
+
+    /// The worst that reading found wrong inside `id`.
+    pub fn fault(&self, id: NodeId) -> Option<Fault> {
+        let span = self.span(id);
+        let is_inside = |at: Span| at.start < span.end && (at.end > span.start || at.start == span.start);
+        self.faults.iter().filter(|(at, _)| is_inside(*at)).map(|(_, fault)| *fault).max()
     }
 
     /// Number of nodes.

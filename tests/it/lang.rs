@@ -76,7 +76,8 @@ fn every_page_of_the_language_holds() {
                 let json = emit(target, load.valid_tools().map(|loaded| &loaded.tool));
                 let expected: serde_json::Value = serde_json::from_str(&claim.text).unwrap();
                 // Compared as text: the order of keys counts.
-                if json.to_string() != expected.to_string() {
+                let (text, expected) = (json.to_string(), expected.to_string());
+                if text != expected {
                     let got = serde_json::to_string_pretty(&json).unwrap();
                     wrong.push(format!("{page_name}:{}: compiled to\n{got}", claim.line));
                 }

@@ -1,6 +1,6 @@
 //! The reader: right, total, linear.
 
-use deftool::syntax::{Datum, DatumKind, Folder, Kind, Number, Tree, lexpr::from_lexpr, parse};
+use deftool::syntax::{Datum, DatumKind, Folder, Kind, NodeId, Number, Tree, lexpr::from_lexpr, parse};
 use deftool::text::{SourceFile, SourceId, Sources};
 use proptest::prelude::*;
 
@@ -18,47 +18,19 @@ fn read(text: &str) -> (Tree, Vec<String>) {
 /// The tree as text, without looking at the source again for structure.
 fn outline(text: &str) -> String {
     let (tree, _) = parse(source(), text);
-    fn node(tree: &Tree, text: &str, id: deftool::syntax::NodeId, out: &mut String) {
-        let inner = |out: &mut String| {
-            for (index, child) in tree.children(id).enumerate() {
-                if index > 0 {
-                    out.push(' ');
-                }
-                node(tree, text, child, out);
-            }
-        };
-        match tree.kind(id) {
-            Kind::List => {
-                out.push('(');
-                inner(out);
-                out.push(')');
-            }
-            Kind::Vector => {
-                out.push('[');
-                inner(out);
-                out.push(']');
-            }
-            Kind::Opaque => {
-                out.push('{');
-                inner(out);
-                out.push('}');
-            }
-            kind if kind.is_prefix() => {
-                out.push_str(&format!("{kind:?}<"));
-                inner(out);
-                out.push('>');
-            }
-            kind => out.push_str(&format!("{kind:?}:{}", tree.text(id, text))),
-        }
+    tree.roots().map(|root| outline_node(&tree, text, root)).collect::<Vec<_>>().join("\n")
+}
+
+fn outline_node(tree: &Tree, text: &str, id: NodeId) -> String {
+    let inner: Vec<String> = tree.children(id).map(|child| outline_node(tree, text, child)).collect();
+    let inner = inner.join(" ");
+    match tree.kind(id) {
+        Kind::List => format!("({inner})"),
+        Kind::Vector => format!("[{inner}]"),
+        Kind::Opaque => format!("{{{inner}}}"),
+        kind if kind.is_prefix() => format!("{kind:?}<{inner}>"),
+        kind => format!("{kind:?}:{}", tree.text(id, text)),
     }
-    let mut out = String::new();
-    for (index, root) in tree.roots().enumerate() {
-        if index > 0 {
-            out.push('\n');
-        }
-        node(&tree, text, root, &mut out);
-    }
-    out
 }
 
 #[test]
@@ -73,7 +45,7 @@ fn every_reader_construct() {
         ("[1 [2]]", "[Integer:1 [Integer:2]]"),
         (
             "(1+ -1 - + .5 1. 1.e3 ...)",
-            "(Symbol:1+ Integer:-1 Symbol:- Symbol:+ Float:.5 Integer:1. Symbol:1.e3 Symbol:...)",
+            "(Symbol:1+ Integer:-1 Symbol:- Symbol:+ Float:.5 Integer:1. Float:1.e3 Symbol:...)",
         ),
         (
             r"(?\( ?\) ?\; ?\C-x ?\M-\C-a ?é ?\N{SNOWMAN} ?\s)",
@@ -87,7 +59,15 @@ fn every_reader_construct() {
         ("#:sym ## #1=(a . #1#) #$", "{}\n{}\n(Symbol:a Dot:. {})\n{}"),
         ("#x1F #o17 #b11 #24r1k #&5\"x\"", "Integer:#x1F\nInteger:#o17\nInteger:#b11\nInteger:#24r1k\n{}"),
         ("a;c\nb ; \"( \n", "Symbol:a\nSymbol:b"),
-        ("#!/usr/bin/emacs --script (\n(a)", "(Symbol:a)"),
+        ("#!/usr/bin/emacs --script (\n(a)\n#! and (\n(b)", "(Symbol:a)\n(Symbol:b)"),
+        (
+            "(a .\"x\") (a .(b)) (a .?b) (a .'b) (a .5 .b)",
+            "(Symbol:a Dot:. String:\"x\")\n(Symbol:a Dot:. (Symbol:b))\n(Symbol:a Dot:. Character:?b)\n(Symbol:a Dot:. Quote<Symbol:b>)\n(Symbol:a Float:.5 Symbol:.b)",
+        ),
+        (r#"("\M-"" "\M-\"" "\^\\" a)"#, r#"(String:"\M-"" String:"\M-\"" String:"\^\\" Symbol:a)"#),
+        ("(?a.b ? x)", "(Character:?a Symbol:.b Character:?  Symbol:x)"),
+        ("#x1F:a #24r1k.5", "Integer:#x1F\nKeyword::a\nInteger:#24r1k\nFloat:.5"),
+        ("\"\\xff\\ud800\\M-a\" ?\\xff", "String:\"\\xff\\ud800\\M-a\"\nCharacter:?\\xff"),
         ("\u{FEFF}(a)\r\n(b)\r\n", "(Symbol:a)\n(Symbol:b)"),
         (r"a\ b a\(b \?", "Symbol:a\\ b\nSymbol:a\\(b\nSymbol:\\?"),
         ("a\u{A0}b", "Symbol:a\nSymbol:b"),
@@ -113,6 +93,20 @@ fn what_is_wrong_is_named_and_reading_goes_on() {
         ("\"abc", vec!["DT001@0: `\"` is never closed"]),
         ("(a\n(b)\n(c)", vec!["DT001@0: `(` is never closed"]),
         ("(a)\n(b \"x\" (c)\n(d)\n(e", vec!["DT001@4: `(` is never closed", "DT001@19: `(` is never closed"]),
+        ("(\"a", vec!["DT001@1: `\"` is never closed"]),
+        ("(a . b c)", vec!["DT004@3: a dot belongs before the last element of a list"]),
+        ("(a . . b)", vec!["DT004@3: a dot belongs before the last element of a list"]),
+        ("(. a)", vec!["DT004@1: a dot belongs before the last element of a list"]),
+        ("[a . b]", vec!["DT004@3: a dot belongs before the last element of a list"]),
+        ("(a . )", vec!["DT004@3: a dot belongs before the last element of a list"]),
+        ("'. a", vec!["DT004@1: a dot belongs before the last element of a list"]),
+        (". a", vec!["DT004@0: a dot belongs before the last element of a list"]),
+        ("a\\", vec!["DT005@1: a character is missing after the backslash"]),
+        ("a\\\\", vec![]),
+        ("#1#", vec!["DT007@0: `#1#` is no reader syntax of Emacs Lisp"]),
+        ("?\\Ma", vec!["DT006@0: `\\M` is a modifier and needs a dash: `\\M-x`"]),
+        ("?\\\n", vec!["DT006@0: an escaped newline is no character"]),
+        (r#""\C""#, vec![r"DT005@1: `\C` is a modifier and needs a dash: `\C-x`"]),
         ("?ab", vec!["DT006@0: `?` takes one character, and more follows"]),
         ("#q", vec!["DT007@0: `#q` is no reader syntax of Emacs Lisp"]),
         (r#""a\u12""#, vec!["DT005@2: `\\u` needs 4 hexadecimal digits"]),
@@ -206,11 +200,26 @@ fn constants_are_folded() {
         ("'(a . (b . (c)))", "(a b c)"),
         ("(append '(1) (list 2) [3] nil)", "(1 2 3)"),
         ("(format \"%s is %d%%\" 'x 5)", "\"x is 5%\""),
+        ("(format \"%s %S %c\" nil \"a\\\"b\" ?é)", "\"nil \\\"a\\\\\\\"b\\\" é\""),
+        ("(append '(1) [2])", "(1 . [2])"),
+        ("(append [1] '(2 . 3))", "(1 2 . 3)"),
+        ("(append [1])", "[1]"),
+        ("(append nil 3)", "3"),
+        ("`(a ,@[1 2] ,@'(3 . 4))", "(a 1 2 3 . 4)"),
+        ("`(,@5)", "5"),
+        ("`[,@[1] 2]", "[1 2]"),
+        ("(cons 1 '(2 . 3))", "(1 2 . 3)"),
+        ("'(a #'b)", "(a 'b)"),
         ("#'identity", "identity"),
         ("(function car)", "car"),
         ("nil", "()"),
+        ("\\nil", "()"),
+        ("\\:key", ":key"),
+        ("1.e3", "1000.0"),
+        ("\"a\r\nb\\\r\nc\"", "\"a\\nbc\""),
         ("?a", "97"),
         ("(:a (:b (list 1)))", "(:a (:b (1)))"),
+        ("((a . 1) (b . (list 2)))", "((a . 1) (b list 2))"),
         ("((:a 1) (:b 2))", "((:a 1) (:b 2))"),
         ("18446744073709551615", "18446744073709551615"),
         ("99999999999999999999", "1e20"),
@@ -223,11 +232,15 @@ fn constants_are_folded() {
     for (text, message) in [
         ("(foo 1)", "not a constant: `(foo 1)`"),
         ("(list (getenv \"X\"))", "not a constant: `(getenv \"X\")`"),
+        ("(list . (1))", "not a constant: `(list . (1))`"),
+        ("(append 1 nil)", "not a constant: `(append 1 nil)`"),
+        ("`(a ,@5 b)", "`,@` splices a list, and this is an integer"),
         ("(lambda (x) x)", "not a constant: `(lambda (x) x)`"),
         ("(concat \"a\" 'b)", "not a constant: `(concat \"a\" 'b)`"),
         ("#s(x)", "not a constant: `#s(x)`"),
         (",x", "a backquote or comma has no constant meaning here"),
-        ("(:a . )", "a dot belongs before the last element of a list"),
+        (r#""\xe9""#, "escape is the raw byte 0xe9 in Emacs; taken as U+00E9"),
+        (r#""\ud800""#, "the character 0xd800 is not Unicode and has no JSON form"),
     ] {
         assert_eq!(folded(text).1, vec![message], "{text}");
     }

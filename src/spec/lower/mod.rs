@@ -8,7 +8,7 @@ mod worker;
 
 use super::{Definitions, Tool, ToolKind, nearest};
 use crate::diagnostic::{Diagnostic, Rule, Severity, rules};
-use crate::syntax::{Datum, DatumKind, Folder, Kind, NodeId, Tree};
+use crate::syntax::{Datum, DatumKind, Fault, Folder, Kind, NodeId, Tree};
 use crate::text::{Location, SourceId, Span};
 
 /// What stands in a file around its specs.
@@ -54,7 +54,9 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
     let mut folder = Folder::new(source, text, tree);
     let mut pending: Vec<NodeId> = tree.roots().collect();
     pending.reverse();
+    let mut after_loose = false;
     while let Some(node) = pending.pop() {
+        after_loose &= !names_form(tree, node);
         let items = tree.children(node);
         let head = items.clone().next();
         let form = head.and_then(|head| match tree.kind(head) {
@@ -73,10 +75,19 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
                     continue;
                 }
                 let data = fold_entries(&mut folder, tree, text, items.skip(usize::from(!bare)));
+                let before = lowerer.findings.len();
                 lowerer.findings.append(&mut folder.findings);
-                lowerer.lower_form(form, tree.span(node), data, &mut definitions);
+                let fault = tree.fault(node);
+                lowerer.lower_form(form, tree.span(node), data, fault, &mut definitions);
+                // Where a parenthesis or quote is missing, everything else that seems wrong follows from it.
+                if fault == Some(Fault::Misnested) {
+                    lowerer.findings.truncate(before);
+                }
             }
             None => match kind {
+                FileKind::Specs if tree.fault(node).is_some() => {}
+                // Loose values one after the other are one mistake.
+                FileKind::Specs if !names_form(tree, node) && std::mem::replace(&mut after_loose, true) => {}
                 FileKind::Specs => lowerer.tell_unknown_form(tree, text, node, head),
                 FileKind::EmacsLisp => {
                     // Children in reverse, so that the first is looked at first.
@@ -149,10 +160,28 @@ struct Lowerer {
 }
 
 impl Lowerer {
-    fn lower_form(&mut self, form: Form, span: Span, data: Vec<Datum>, definitions: &mut Definitions) {
+    /// Lowers one form. What the reader could not make sense of is not valid.
+    fn lower_form(
+        &mut self,
+        form: Form,
+        span: Span,
+        data: Vec<Datum>,
+        fault: Option<Fault>,
+        definitions: &mut Definitions,
+    ) {
         match form {
-            Form::Tool(kind) => definitions.tools.extend(self.lower_tool(kind, span, data)),
-            Form::Worker => definitions.workers.extend(self.lower_worker(span, data)),
+            Form::Tool(kind) => {
+                if let Some(mut tool) = self.lower_tool(kind, span, data) {
+                    tool.valid &= fault.is_none();
+                    definitions.tools.push(tool);
+                }
+            }
+            Form::Worker => {
+                if let Some(mut worker) = self.lower_worker(span, data) {
+                    worker.valid &= fault.is_none();
+                    definitions.workers.push(worker);
+                }
+            }
         }
     }
 
@@ -200,6 +229,12 @@ impl Lowerer {
         };
         self.findings.push(finding);
     }
+}
+
+/// Whether it is a list that starts with a symbol or keyword.
+fn names_form(tree: &Tree, node: NodeId) -> bool {
+    let head = tree.children(node).next().map(|head| tree.kind(head));
+    tree.kind(node) == Kind::List && matches!(head, Some(Kind::Symbol | Kind::Keyword))
 }
 
 /// Long forms are shown by their first line.

@@ -16,6 +16,15 @@ pub(super) struct Entry {
 /// Keywords that are values, never keys without one.
 const CONSTANT_KEYWORDS: [&str; 4] = [":json-false", ":false", ":null", ":json-null"];
 
+/// Whether it can be meant as a key.
+fn is_key(datum: &Datum, known: &[&str]) -> bool {
+    match &datum.kind {
+        DatumKind::Keyword(word) => !CONSTANT_KEYWORDS.contains(&word.as_str()),
+        DatumKind::Symbol(word) => known.contains(&word.as_str()),
+        _ => false,
+    }
+}
+
 impl Lowerer {
     /// The entries of a plist, without duplicates; `known` are the keys of the place, for suggestions.
     pub(super) fn read_plist(&mut self, items: Vec<Datum>, known: &[&str]) -> Vec<Entry> {
@@ -23,7 +32,7 @@ impl Lowerer {
         let mut items = items.into_iter().peekable();
         while let Some(item) = items.next() {
             let key = match item.kind {
-                DatumKind::Keyword(key) => key.trim_start_matches(':').to_owned(),
+                DatumKind::Keyword(key) => key.strip_prefix(':').unwrap_or(&key).to_owned(),
                 DatumKind::Symbol(word) if known.contains(&word.as_str()) => {
                     self.findings.push(
                         self.finding(
@@ -43,12 +52,14 @@ impl Lowerer {
                 _ => {
                     let message = format!("expected a key such as `:name`, found {}", item.describe());
                     self.tell(&rules::STRAY_VALUE, item.span, message);
+                    // Up to the next key it is one mistake.
+                    while items.next_if(|next| !is_key(next, known)).is_some() {}
                     continue;
                 }
             };
-            let next_is_key = matches!(items.peek(), Some(Datum { kind: DatumKind::Keyword(next), .. })
-                if !CONSTANT_KEYWORDS.contains(&next.as_str()));
-            let value = if next_is_key { None } else { items.next() };
+            let value = items.next_if(|next| {
+                !matches!(&next.kind, DatumKind::Keyword(word) if !CONSTANT_KEYWORDS.contains(&word.as_str()))
+            });
             let Some(value) = value else {
                 self.tell(&rules::ODD_PLIST, item.span, format!("`:{key}` has no value"));
                 continue;

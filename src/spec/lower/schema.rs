@@ -2,6 +2,7 @@
 
 use super::Lowerer;
 use super::plist::Entry;
+use super::value::quoted;
 use crate::diagnostic::rules;
 use crate::spec::{Json, JsonKind, Member, nearest};
 use crate::syntax::{Datum, DatumKind};
@@ -306,7 +307,7 @@ impl Lowerer {
             DatumKind::Symbol(word) if word != "t" => {
                 let message = format!("`:enum` values are constants, and `{word}` is a symbol");
                 let finding = self.finding(&rules::ENUM_NOT_A_VECTOR, item.span, message);
-                self.findings.push(finding.fixed_by("write a string", item.span, format!("\"{word}\"")));
+                self.findings.push(finding.fixed_by("write a string", item.span, quoted(word)));
                 None
             }
             _ => self.json_value(item),
@@ -407,7 +408,7 @@ impl Lowerer {
                         finding = finding.labelled(format!("did you mean \"{near}\"?")).fixed_by(
                             format!("write \"{near}\""),
                             name.span,
-                            format!("\"{near}\""),
+                            quoted(near),
                         );
                     }
                     self.findings.push(finding);

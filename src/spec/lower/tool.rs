@@ -108,7 +108,7 @@ impl Lowerer {
                 );
             }
             "memory" => {
-                tool.memory = self.take_parsed("memory", value, "a size such as \"64MiB\"", parse_bytes)
+                tool.memory = self.take_parsed("memory", value, "a size such as \"64MiB\"", parse_bytes);
             }
             "allow" => tool.permissions = self.lower_permissions(value),
             "effect" => {

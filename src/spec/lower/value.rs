@@ -7,6 +7,11 @@ use crate::diagnostic::rules;
 use crate::spec::{Json, JsonKind, Member};
 use crate::syntax::{Datum, DatumKind, Number};
 
+/// `text` as a string literal.
+pub(super) fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 impl Lowerer {
     /// The JSON value of a constant: `t`, `:json-false` and `:null` are true, false and null, nil is `{}`, a plist
     /// is an object and a vector an array. `None`: it has none; told.
@@ -30,7 +35,7 @@ impl Lowerer {
                 self.findings.push(
                     self.finding(&rules::NOT_JSON, span, format!("the symbol `{word}` has no JSON form"))
                         .labelled("expected a string, a number, a vector, a plist, t or :json-false")
-                        .fixed_by("write a string", span, format!("\"{word}\"")),
+                        .fixed_by("write a string", span, quoted(&word)),
                 );
                 return None;
             }
@@ -42,14 +47,21 @@ impl Lowerer {
                 Some(DatumKind::Keyword(_)) => {
                     let entries = self.read_plist(items, &[]);
                     let members = entries.into_iter().filter_map(|entry| {
-                        let value = self.json_value(entry.value)?;
+                        let value = match entry.value.kind {
+                            // As everywhere, `:type string` is `"type": "string"`.
+                            DatumKind::Symbol(word) if entry.key == "type" && word != "t" => {
+                                Json { span: entry.value.span, kind: JsonKind::String(word) }
+                            }
+                            kind => self.json_value(Datum { span: entry.value.span, kind })?,
+                        };
                         Some(Member { key: entry.key, key_span: entry.key_span, value })
                     });
                     JsonKind::Object(members.collect())
                 }
                 Some(_) => {
                     let message = String::from("a list has no JSON form; write a vector `[…]` for an array");
-                    self.tell(&rules::NOT_JSON, span, message);
+                    let finding = self.finding(&rules::NOT_JSON, span, message);
+                    self.findings.push(finding.note("an object is a plist `(:key value)`"));
                     return None;
                 }
             },

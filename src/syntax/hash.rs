@@ -1,0 +1,115 @@
+//! Reader syntax that starts with `#`.
+//!
+//! Source: "Special Read Syntax" of the Emacs Lisp reference manual (Emacs 30), compared with the reader itself.
+
+use super::reader::Reader;
+use super::tree::Kind;
+use crate::diagnostic::rules;
+use crate::text::Span;
+
+impl Reader<'_> {
+    pub(super) fn read_hash(&mut self) {
+        let start = self.at;
+        let rest = self.bytes.get(start + 1..).unwrap_or_default();
+        match rest {
+            [b'\'', ..] => self.open(Kind::Function, 2),
+            [b'(', ..] => self.open_opaque(1),
+            [b's', b'(', ..] => self.open_opaque(2),
+            [b'[', ..] => self.open_opaque(1),
+            [b'^', b'[', ..] => self.open_opaque(2),
+            [b'^', b'^', b'[', ..] => self.open_opaque(3),
+            [b'!', ..] => self.skip_comment(),
+            [b'@', ..] => self.skip_counted(),
+            [b'#' | b'$', ..] => self.leaf(Kind::Opaque, start, start + 2),
+            [b':' | b'_', ..] => {
+                let end = if self.delimiter_at(start + 2) { start + 2 } else { self.atom_end(start + 2) };
+                self.check_last_backslash(start, end);
+                self.leaf(Kind::Opaque, start, end);
+            }
+            [b'&', ..] => {
+                let digits = rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
+                self.at = start + 2 + digits;
+                if self.bytes.get(self.at) == Some(&b'"') {
+                    self.read_string();
+                    if let Some(node) = self.tree.nodes.last_mut() {
+                        node.kind = Kind::Opaque;
+                    }
+                } else {
+                    self.tell_unknown_hash(start, self.at);
+                }
+            }
+            [b'x' | b'X' | b'o' | b'O' | b'b' | b'B', ..] => self.read_radix(start),
+            [b'0'..=b'9', ..] => {
+                let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                match rest.get(digits) {
+                    Some(b'r' | b'R') => self.read_radix(start),
+                    Some(b'=') => {
+                        // `#1=x` labels x and is x.
+                        self.at = start + 2 + digits;
+                        self.labels.insert(self.text.get(start + 1..=start + digits).unwrap_or(""));
+                    }
+                    Some(b'#')
+                        if !self.labels.contains(self.text.get(start + 1..=start + digits).unwrap_or("")) =>
+                    {
+                        self.tell_unknown_hash(start, start + 2 + digits);
+                    }
+                    Some(b'#') => self.leaf(Kind::Opaque, start, start + 2 + digits),
+                    _ => self.tell_unknown_hash(start, start + 1 + digits),
+                }
+            }
+            _ => self.tell_unknown_hash(start, start + 1 + self.char_len(start + 1)),
+        }
+    }
+
+    fn open_opaque(&mut self, before_bracket: usize) {
+        if self.bytes.get(self.at + before_bracket) == Some(&b'(') {
+            self.open_lists += 1;
+        } else {
+            self.open_vectors += 1;
+        }
+        self.open(Kind::Opaque, before_bracket + 1);
+    }
+
+    /// `#@N` skips N bytes, `#@00` the rest of the file.
+    fn skip_counted(&mut self) {
+        let start = self.at;
+        let digits: &str = self.text.get(start + 2..).unwrap_or("");
+        let digits = digits.get(..digits.bytes().take_while(u8::is_ascii_digit).count()).unwrap_or("");
+        let after = start + 2 + digits.len();
+        let mut end = match digits {
+            "00" => self.bytes.len(),
+            _ => after.saturating_add(digits.parse().unwrap_or(0)).min(self.bytes.len()),
+        };
+        while !self.text.is_char_boundary(end) {
+            end += 1;
+        }
+        self.tree.comments.push(Span::new(start, end));
+        self.at = end;
+    }
+
+    /// A number in another base ends where letters and digits end; those that the base does not have are wrong.
+    fn read_radix(&mut self, start: usize) {
+        // `#x` and the like, or `#24r`.
+        let radix = start + 1 + self.count_while(start + 1, u8::is_ascii_digit);
+        let sign = radix + 1;
+        let digits = sign + usize::from(matches!(self.bytes.get(sign), Some(b'+' | b'-')));
+        let end = digits + self.count_while(digits, u8::is_ascii_alphanumeric);
+        if super::number::parse_radix(Span::new(start, end).of(self.text)).is_none() {
+            self.tell_unknown_hash(start, end);
+        } else {
+            self.leaf(Kind::Integer, start, end);
+        }
+    }
+
+    fn count_while(&self, from: usize, is_wanted: impl Fn(&u8) -> bool) -> usize {
+        self.bytes.get(from..).unwrap_or_default().iter().take_while(|byte| is_wanted(byte)).count()
+    }
+
+    fn tell_unknown_hash(&mut self, start: usize, end: usize) {
+        let end = end.min(self.bytes.len());
+        let span = Span::new(start, end);
+        let message = format!("`{}` is no reader syntax of Emacs Lisp", span.of(self.text));
+        self.find(&rules::UNKNOWN_HASH, span, message);
+        self.leaf(Kind::Opaque, start, end);
+    }
+}

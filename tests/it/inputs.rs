@@ -1,0 +1,170 @@
+//! What `check`, `compile`, `init` and `new` make of the paths they are given, and how they end.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+
+const GOOD: &str = "(deftool :name \"good\" :description \"d\" :function #'ignore)\n";
+const BAD: &str = "(deftool :name \"bad name\" :description \"d\")\n";
+
+struct Ended {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn deftool(folder: &Path, arguments: &[&str]) -> Ended {
+    let output = Command::cargo_bin("deftool").unwrap().current_dir(folder).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+fn folder_with(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn exit_codes_tell_clean_from_wrong_from_not_attempted() {
+    let folder =
+        folder_with(&[("good.eld", GOOD.as_bytes()), ("bad.eld", BAD.as_bytes()), ("empty.eld", b"")]);
+    for (arguments, code) in [
+        (vec!["check", "good.eld"], 0),
+        (vec!["check", "bad.eld"], 1),
+        (vec!["check", "empty.eld"], 0),
+        (vec!["check", "good.eld", "gone.eld"], 2),
+        (vec!["check", "."], 1),
+        (vec!["check"], 2),
+        (vec!["compile"], 2),
+        (vec!["compile", "good.eld"], 0),
+        (vec!["compile", "bad.eld"], 1),
+        (vec!["compile", "gone.eld"], 2),
+        (vec!["compile", "--target", "nobody", "good.eld"], 2),
+    ] {
+        assert_eq!(deftool(folder.path(), &arguments).code, code, "{arguments:?}");
+    }
+}
+
+#[test]
+fn compile_prints_the_good_tools_and_tells_of_the_others() {
+    let folder = folder_with(&[("good.eld", GOOD.as_bytes()), ("bad.eld", BAD.as_bytes())]);
+    let ended = deftool(folder.path(), &["compile", "bad.eld", "good.eld"]);
+    assert_eq!(ended.code, 1);
+    assert!(ended.out.contains("\"good\"") && !ended.out.contains("bad name"), "{}", ended.out);
+    assert!(ended.err.contains("DT110") && ended.err.ends_with("1 error; tools with errors are left out\n"));
+}
+
+#[test]
+fn what_is_no_text_is_one_finding() {
+    let folder = folder_with(&[
+        ("binary.eld", b"(\x00\xff\x01 \"x\" \xfe) foo bar ]"),
+        ("latin.eld", b"(deftool :name \"latin\" :description \"caf\xe9\")\n(deftool :name \"plain\" :description \"d\")\n"),
+    ]);
+    let ended = deftool(folder.path(), &["check", "--format", "concise", "binary.eld"]);
+    assert_eq!((ended.code, ended.out.as_str()), (1, "binary.eld:1:3: error[DT008]: this is not UTF-8\n"));
+    let ended = deftool(folder.path(), &["compile", "latin.eld"]);
+    assert_eq!(ended.code, 1);
+    assert!(ended.out.contains("plain") && !ended.out.contains("latin"), "{}", ended.out);
+}
+
+#[test]
+fn a_file_is_read_once_by_whatever_name() {
+    let folder = folder_with(&[("good.eld", GOOD.as_bytes())]);
+    let ended = deftool(folder.path(), &["check", "good.eld", "./good.eld", "."]);
+    assert_eq!((ended.code, ended.err.as_str()), (0, "1 tool in 1 file: all good\n"));
+}
+
+/// Each project has its own names, scripts and workers.
+#[test]
+fn several_projects_are_kept_apart() {
+    let spec = b"(deftool :name \"t\" :description \"d\")\n(defworker :name \"w\" :tools [\"t\"])\n";
+    let folder = folder_with(&[
+        ("one/specs/t.eld", spec),
+        ("one/scripts/t.lua", b"return function() return 1 end\n"),
+        ("two/specs/t.eld", spec),
+        ("two/scripts/t.lua", b"return function(a) return a end\n"),
+        ("loose.eld", b"(deftool :name \"t\" :description \"d\")\n"),
+    ]);
+    let ended = deftool(folder.path(), &["check", "--format", "concise", "one", "two", "loose.eld"]);
+    let line = "two/scripts/t.lua:1:1: error[DT403]: the function of `t` takes 1 parameter and the spec gives 0 arguments\n";
+    assert_eq!((ended.code, ended.out.as_str()), (1, line));
+    // From inside of one, a file of the other is the other's, and a loose one nobody's.
+    let specs = folder.path().join("one/specs");
+    assert_eq!(deftool(&specs, &["check", "../../two/specs/t.eld"]).code, 1);
+    assert_eq!(deftool(&specs, &["check", "../../loose.eld"]).err, "1 tool in 1 file: all good\n");
+}
+
+#[test]
+fn scripts_matter_to_check_inside_a_project_and_never_to_compile() {
+    let two = "(gptel-make-tool :name \"a\" :description \"d\" :function #'a)\n(gptel-make-tool :name \"b\" :description \"d\" :function #'b)\n";
+    let folder = folder_with(&[
+        ("specs/t.eld", b"(deftool :name \"t\" :description \"d\")\n"),
+        ("specs/e.el", two.as_bytes()),
+        ("loose.el", two.as_bytes()),
+    ]);
+    let ended = deftool(folder.path(), &["check", "--format", "concise"]);
+    assert_eq!(ended.code, 1);
+    let codes: Vec<&str> = ended.out.lines().filter_map(|line| line.split(['[', ']']).nth(1)).collect();
+    assert_eq!(codes, ["DT405", "DT401"], "{}", ended.out);
+    let ended = deftool(folder.path(), &["compile"]);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""));
+    assert_eq!(deftool(folder.path(), &["check", "loose.el"]).err, "2 tools in 1 file: all good\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_pipes_and_folders_in_odd_places_do_no_harm() {
+    use std::os::unix::fs::symlink;
+
+    let folder = folder_with(&[("specs/good.eld", GOOD.as_bytes()), ("specs/deep/more.eld", b"")]);
+    let specs = folder.path().join("specs");
+    symlink("..", specs.join("loop")).unwrap();
+    symlink("self", specs.join("self")).unwrap();
+    symlink("good.eld", specs.join("twin.eld")).unwrap();
+    symlink("gone.eld", specs.join("dangling.eld")).unwrap();
+    fs::create_dir(specs.join("folder.eld")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(specs.join("pipe.eld")).status();
+    let ended = deftool(folder.path(), &["compile"]);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""));
+    assert_eq!(ended.out.matches("\"good\"").count(), 1, "{}", ended.out);
+    if made.is_ok_and(|status| status.success()) {
+        let ended = deftool(folder.path(), &["check", "specs/pipe.eld"]);
+        assert_eq!(ended.code, 2);
+        assert!(ended.err.contains("it is no regular file"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn init_keeps_what_is_there() {
+    let folder = folder_with(&[("scripts/word_count.lua", b"mine"), ("notes.txt", b""), ("file/specs", b"")]);
+    let ended = deftool(folder.path(), &["init"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert_eq!(fs::read_to_string(folder.path().join("scripts/word_count.lua")).unwrap(), "mine");
+    let ended = deftool(folder.path(), &["init"]);
+    assert!(ended.code == 2 && ended.err.contains("is a project already"), "{}", ended.err);
+    for path in ["file", "notes.txt"] {
+        let ended = deftool(folder.path(), &["init", path]);
+        assert!(ended.code == 2 && ended.err.contains("is in the way"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn new_takes_names_that_apis_take() {
+    let folder = folder_with(&[("specs/good.eld", GOOD.as_bytes()), ("specs/there.eld", b"")]);
+    let long = "a".repeat(65);
+    for name in ["", "a b", "../x", "a/b", "é", "good", "there", "-x", &long] {
+        let ended = deftool(folder.path(), &["new", "--", name]);
+        assert_eq!(ended.code, 2, "{name}: {}", ended.err);
+        assert!(ended.err.starts_with("error: "), "{}", ended.err);
+    }
+    assert_eq!(fs::read_dir(folder.path().join("specs")).unwrap().count(), 2);
+    let ended = deftool(folder.path(), &["new", "fine-name"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(folder.path().join("scripts/fine-name.lua").is_file());
+}

@@ -1,0 +1,99 @@
+//! Specs as `lexpr` values: written with `sexp!`, read from elsewhere, printed again.
+
+use deftool::schema::{Target, emit};
+use deftool::spec::{Effect, Tool, ToolKind, ToolValueError};
+use lexpr::{Value, sexp};
+
+fn compiled(tool: &Tool) -> String {
+    emit(Target::OpenAi, [tool]).to_string()
+}
+
+#[test]
+fn a_tool_is_written_with_sexp() {
+    let value = sexp!((deftool
+        #:name "search"
+        #:description "Search the notes."
+        #:args ((#:name "query" #:type string #:description "What to look for.")
+                (#:name "limit" #:type integer #:optional #t #:default 10 #:maximum 1e3 #:description "How many.")
+                (#:name "in" #:type array #:items (#:type string #:enum #("notes" "mail")) #:description "Where.")
+                (#:name "at" #:type object #:properties (#:type (#:type string)) #:description "Odd names."))
+        #:timeout "5s"
+        #:memory "64MiB"
+        #:allow (#:read #("notes/"))
+        #:effect pure));
+    let tool = Tool::try_from(&value).unwrap();
+    assert_eq!((tool.kind, tool.name.value.as_str(), tool.arguments.len()), (ToolKind::Normal, "search", 4));
+    assert!(tool.arguments[1].optional && tool.effect == Effect::Pure);
+    assert_eq!(tool.permissions.read, ["notes/"]);
+    assert_eq!(
+        tool.arguments[1].keyword("maximum").unwrap().to_value().to_string(),
+        "1000.0",
+        "numbers keep their kind"
+    );
+
+    let again = Tool::try_from(&Value::from(&tool)).unwrap();
+    assert_eq!(compiled(&again), compiled(&tool));
+    assert_eq!((again.timeout, again.memory, again.effect), (tool.timeout, tool.memory, tool.effect));
+    assert_eq!(again.permissions, tool.permissions);
+}
+
+#[test]
+fn values_of_other_origin_are_tools() {
+    for (text, kind) in [
+        ("(:name \"a\" :description \"d\")", ToolKind::Normal),
+        ("(defexit :name \"a\" :description \"d\" :args nil)", ToolKind::Exit),
+        (
+            "(gptel-make-tool :name \"a\" :description \"d\" :function ignore :args '((:name \"x\" :type string)))",
+            ToolKind::Normal,
+        ),
+        (
+            "(deftool :name \"a\" :description \"d\" :async t :script \"a.lua\" :effect keyed)",
+            ToolKind::Normal,
+        ),
+    ] {
+        let value = lexpr::from_str_custom(text, lexpr::parse::Options::elisp()).unwrap();
+        let tool = Tool::try_from(&value).unwrap();
+        assert_eq!(tool.kind, kind, "{text}");
+        let again = Tool::try_from(&Value::from(&tool)).unwrap();
+        assert_eq!(compiled(&again), compiled(&tool));
+        assert_eq!((again.is_async, again.effect), (tool.is_async, tool.effect));
+    }
+}
+
+#[test]
+fn what_is_no_tool_says_why() {
+    for (value, message) in [
+        (sexp!(1), "not a valid tool: a tool spec is a list"),
+        (sexp!((foo #:name "x")), "not a valid tool: `foo` is no tool form"),
+        (sexp!((deftool #:description "d")), "not a valid tool: a tool needs a `:name`"),
+        (
+            sexp!((deftool #:name "a b" #:description "d" #:args ((#:name "x" #:type strin)))),
+            "not a valid tool: ` ` cannot stand in a name; APIs take A-Z a-z 0-9 _ -; `strin` is no JSON Schema type",
+        ),
+        (
+            Value::from(vec![1_u8]),
+            "a spec cannot hold bytes; use symbols, keywords, strings, numbers, lists and vectors",
+        ),
+    ] {
+        assert_eq!(Tool::try_from(&value).unwrap_err().to_string(), message);
+    }
+    let error = Tool::try_from(&sexp!((deftool #:name "a b"))).unwrap_err();
+    let ToolValueError::Invalid(findings) = error else { panic!("{error}") };
+    assert_eq!(findings.len(), 2, "{findings:?}");
+}
+
+/// What a value prints as reads back as the same tool.
+#[test]
+fn a_printed_tool_is_a_spec() {
+    let tool = Tool::try_from(&sexp!((deftool #:name "a" #:description "say \"é\"\n\\"
+        #:args ((#:name "x" #:type number #:minimum 0.5 #:description "tab\there")))))
+    .unwrap();
+    let value = Value::from(&tool);
+    let text = lexpr::to_string_custom(&value, lexpr::print::Options::elisp()).unwrap();
+    let source = deftool::text::Sources::new().add(deftool::text::SourceFile::new("t.eld", ""));
+    let (tree, told) = deftool::syntax::parse(source, &text);
+    assert!(told.is_empty(), "{text}");
+    let (definitions, told) = deftool::spec::lower(source, &text, &tree, deftool::spec::FileKind::Specs);
+    assert!(told.is_empty(), "{text}: {told:?}");
+    assert_eq!(compiled(&definitions.tools[0]), compiled(&tool), "{text}");
+}
