@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 
 use super::redact::Redactor;
@@ -16,6 +16,8 @@ use super::transport::{Incoming, Outgoing, Transport, TransportError};
 pub struct HttpTransport {
     client: Client,
     url: Url,
+    /// The URL as messages name it.
+    shown: String,
     key: Option<String>,
 }
 
@@ -27,8 +29,14 @@ impl HttpTransport {
     /// When `base` is no HTTP URL, or TLS cannot be set up; in a sentence.
     pub fn new(base: &str, key: Option<String>, connect: Duration) -> Result<Self, String> {
         let url = endpoint_url(base, "chat/completions")?;
+        if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
+            let message =
+                "the API key holds a blank or a character that no HTTP header takes; was it copied whole?";
+            return Err(String::from(message));
+        }
         let client = build_client(&url, connect)?;
-        Ok(Self { client, url, key })
+        let shown = Redactor::new(key.as_deref()).text(&shown_url(&url));
+        Ok(Self { client, url, shown, key })
     }
 
     async fn exchange(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
@@ -45,11 +53,14 @@ impl HttpTransport {
             request = request.bearer_auth(key);
         }
         let redactor = Redactor::new(self.key.as_deref());
-        let response = request.send().await.map_err(|error| describe_error(&error, &self.url, &redactor))?;
-        let url = self.url.clone();
+        let response =
+            request.send().await.map_err(|error| describe_error(&error, &self.shown, &redactor))?;
+        let url = self.shown.clone();
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         Ok(Incoming {
             status: response.status().as_u16(),
             retry_after: retry_after(response.headers()),
+            location: location.map(|location| redactor.text(location)),
             body: stream::unfold(Some((response, redactor)), move |state| read_on(state, url.clone()))
                 .boxed(),
         })
@@ -60,12 +71,16 @@ impl Transport for HttpTransport {
     fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
         self.exchange(outgoing).boxed()
     }
+
+    fn url(&self) -> &str {
+        &self.shown
+    }
 }
 
 /// One step of the body's stream: what to yield, and what to go on with.
 type Read = (Result<Vec<u8>, TransportError>, Option<(Response, Redactor)>);
 
-async fn read_on(state: Option<(Response, Redactor)>, url: Url) -> Option<Read> {
+async fn read_on(state: Option<(Response, Redactor)>, url: String) -> Option<Read> {
     let (mut response, mut redactor) = state?;
     match response.chunk().await {
         Ok(Some(bytes)) => {
@@ -93,6 +108,15 @@ pub(super) fn endpoint_url(base: &str, path: &str) -> Result<Url, String> {
     }
 }
 
+/// A URL without user, password and query, which may be secrets.
+fn shown_url(url: &Url) -> String {
+    let mut shown = url.clone();
+    let _ = shown.set_username("");
+    let _ = shown.set_password(None);
+    shown.set_query(None);
+    shown.to_string()
+}
+
 /// A client for `url`: no redirects (a redirected POST is a misconfigured endpoint), no proxy on this machine.
 pub(super) fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
     let mut builder = Client::builder()
@@ -113,7 +137,7 @@ pub(super) fn build_client(url: &Url, connect: Duration) -> Result<Client, Strin
     builder.build().map_err(|error| format!("cannot set up HTTP: {}", root_cause(&error)))
 }
 
-fn describe_error(error: &reqwest::Error, url: &Url, redactor: &Redactor) -> TransportError {
+fn describe_error(error: &reqwest::Error, url: &str, redactor: &Redactor) -> TransportError {
     let cause = redactor.text(&root_cause(error));
     if error.is_connect() {
         let refused = is_refused(error);

@@ -3,6 +3,10 @@
 mod chat;
 mod house;
 mod lang;
+mod record;
 mod request;
+mod run;
 mod script;
+mod support;
 mod syntax;
+mod worker;
