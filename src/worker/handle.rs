@@ -127,7 +127,7 @@ impl Worker {
         Self::build(config, tools, transport, None)
     }
 
-    /// A worker whose model is a recording: each request is the recorded one again, its clock, ids and model too.
+    /// A worker whose model is a recording: its one request is the recorded one again, its clock, ids and model too.
     pub fn replay(
         mut config: WorkerConfig,
         tools: Arc<dyn ToolSource>,
@@ -137,6 +137,7 @@ impl Worker {
         config.run.model.clone_from(&session.model);
         config.run.parallel_tool_calls_supported = session.parallel_tool_calls;
         config.llama_cpp = session.llama_cpp;
+        config.slots = 1;
         let transport: Arc<dyn Transport> = Arc::<ReplayTransport>::clone(&replay);
         Self::build(config, tools, transport, Some(replay))
     }

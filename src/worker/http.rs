@@ -98,14 +98,18 @@ async fn read_on(state: Option<(Response, Redactor)>, url: String) -> Option<Rea
     }
 }
 
-/// `{base}/{path}`.
+/// `{base}/{path}`; a query of the base stays (`?api-version=…`).
 pub(super) fn endpoint_url(base: &str, path: &str) -> Result<Url, String> {
-    let url = format!("{}/{path}", base.trim().trim_end_matches('/'));
-    match Url::parse(&url) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
-        Ok(_) => Err(format!("the endpoint `{base}` is no HTTP URL; write http://HOST:PORT/v1")),
-        Err(error) => Err(format!("the endpoint `{base}` is no URL ({error}); write http://HOST:PORT/v1")),
+    let advice = "write http://HOST:PORT/v1";
+    let mut url = Url::parse(base.trim())
+        .map_err(|error| format!("the endpoint `{base}` is no URL ({error}); {advice}"))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(format!("the endpoint `{base}` is no HTTP URL; {advice}"));
     }
+    let whole = format!("{}/{path}", url.path().trim_end_matches('/'));
+    url.set_path(&whole);
+    url.set_fragment(None);
+    Ok(url)
 }
 
 /// A URL without user, password and query, which may be secrets.

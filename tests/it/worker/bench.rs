@@ -140,9 +140,18 @@ pub(super) async fn ask(worker: &Worker) -> Ended {
     finish(worker, &worker.submit(SubmitRequest::prompt("hello")).unwrap()).await
 }
 
+/// As [`ask`], where the clock is paused and hours pass in no time.
+pub(super) async fn ask_for_hours(worker: &Worker) -> Ended {
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    finish_within(worker, &id, Duration::from_secs(24 * 3600)).await
+}
+
 /// Waits for the end. What always holds is held against every request.
 pub(super) async fn finish(worker: &Worker, id: &str) -> Ended {
-    let limit = Duration::from_secs(60);
+    finish_within(worker, id, Duration::from_secs(30)).await
+}
+
+async fn finish_within(worker: &Worker, id: &str, limit: Duration) -> Ended {
     let outcome = tokio::time::timeout(limit, worker.wait(id)).await.expect("a request ends").unwrap();
     let mut stream = worker.events(id, 0).unwrap();
     let mut events = Vec::new();
