@@ -68,15 +68,19 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
 }
 
 fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
-    if options.prompt.as_deref() != Some("-") {
-        return Ok(options.prompt.clone());
+    let Some(prompt) = &options.prompt else { return Ok(None) };
+    let (text, place) = if prompt == "-" {
+        let mut text = String::new();
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.map_err(|error| CliError::Usage(format!("the prompt on stdin cannot be read: {error}")))?;
+        (text, " on stdin")
+    } else {
+        (prompt.clone(), "")
+    };
+    if text.trim().is_empty() {
+        return Err(CliError::Usage(format!("the prompt{place} is empty")));
     }
-    let mut text = String::new();
-    match std::io::stdin().read_to_string(&mut text) {
-        Ok(_) if text.trim().is_empty() => Err(CliError::Usage(String::from("the prompt on stdin is empty"))),
-        Ok(_) => Ok(Some(text)),
-        Err(error) => Err(CliError::Usage(format!("the prompt on stdin cannot be read: {error}"))),
-    }
+    Ok(Some(text))
 }
 
 /// A broken tool is left out; the request goes on with the others.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
-use super::output::{clean, cut, print, print_text, say, say_kind, stderr_is_terminal};
+use super::output::{clean, cut, print, print_text, say, say_kind, stderr_is_terminal, stdout_is_terminal};
 use crate::request::{Event, FailReason, FinalState, Outcome};
 
 /// Arguments and results are shown up to this many characters.
@@ -79,7 +79,10 @@ impl Show {
             _ => return,
         };
         self.stop_waiting();
-        self.end_line();
+        // In a file or a pipe the text stays as it is.
+        if stdout_is_terminal() {
+            self.end_line();
+        }
         say(&text);
     }
 

@@ -184,9 +184,15 @@ impl Worker {
         let cancel = shared.stopped.child_token();
         let record = Arc::new(Record::new(run.status(), cancel.clone()));
         let id = session.request_id.clone();
-        lock(&shared.registry)
+        let mut registry = lock(&shared.registry);
+        // A recording plays once: its second request would have the first one's id and a clock that ran down.
+        if registry.get(&id).is_some() {
+            return Err(SubmitError::NoSlotAvailable);
+        }
+        registry
             .admit(id.clone(), Arc::clone(&record), shared.config.slots)
             .ok_or(SubmitError::NoSlotAvailable)?;
+        drop(registry);
         if let Some(recorder) = &recorder {
             recorder.begin(&session);
         }

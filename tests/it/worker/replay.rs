@@ -298,4 +298,5 @@ async fn a_replay_is_one_request() {
     assert_eq!(worker.submit(SubmitRequest::default()), Err(SubmitError::NoSlotAvailable));
     assert_eq!(super::bench::finish(&worker, &id).await.text(), "hi");
     assert_eq!(worker.in_flight(), 0);
+    assert_eq!(worker.submit(SubmitRequest::default()), Err(SubmitError::NoSlotAvailable));
 }
