@@ -42,12 +42,13 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let config = WorkerConfig::of_spec(&spec);
         let replay =
             recording.map(|recording| Arc::new(ReplayTransport::new(recording, options.replay_lenient)));
-        let worker = match &replay {
-            Some(replay) => Worker::replay(config, tools, Arc::clone(replay)),
-            None => tokio::select! {
+        let worker = if let Some(replay) = &replay {
+            Worker::replay(config, tools, Arc::clone(replay))
+        } else {
+            tokio::select! {
                 worker = connect(options, &spec, config, tools) => worker?,
                 () = interrupts.next() => return Ok(Exit::Interrupted),
-            },
+            }
         };
         // Not before there is something to record: an older recording is worth more than an empty one.
         let recorder = options.record.as_deref().map(Recorder::create).transpose()?.map(Arc::new);
@@ -211,7 +212,7 @@ impl Interrupts {
 
     async fn next(&mut self) {
         if self.0.recv().await.is_none() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

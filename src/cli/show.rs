@@ -39,7 +39,9 @@ impl Show {
                 print_text(text);
                 self.mid_line = !text.ends_with('\n');
             }
-            Event::ToolCall { .. } => {}
+            Event::ToolCall { name, arguments, .. } => {
+                self.call = format!("{name} {}", shown(arguments));
+            }
             Event::ToolStarted { name, .. } => self.wait(&format!("{name} is running")),
             Event::ToolFinished { .. }
             | Event::Signal(_)
@@ -49,9 +51,6 @@ impl Show {
                 self.line(event);
             }
             Event::Finished(outcome) => self.finish(outcome),
-        }
-        if let Event::ToolCall { name, arguments, .. } = event {
-            self.call = format!("{name} {}", shown(arguments));
         }
     }
 

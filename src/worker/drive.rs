@@ -57,7 +57,7 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
                 turn::stream(&task, &mut run, &toolbox, request, &mut form, total).await;
             }
             Step::CallTool { call, timeout } => {
-                task.call_tool(&mut run, &toolbox, call, timeout, total).await
+                task.call_tool(&mut run, &toolbox, call, timeout, total).await;
             }
             Step::Wait => {
                 let detail = "the request machine waits for a reply that nobody asked for";

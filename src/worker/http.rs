@@ -11,14 +11,24 @@ use reqwest::{Client, Response, Url};
 use super::redact::Redactor;
 use super::transport::{Incoming, Outgoing, Transport, TransportError};
 
+/// A connection that was idle for longer is not used again: common servers close theirs after 5 s, and a request that
+/// meets the close is lost.
+const MAX_IDLE: Duration = Duration::from_secs(3);
+
 /// Sends to `{base}/chat/completions`.
-#[derive(Debug)]
 pub struct HttpTransport {
     client: Client,
     url: Url,
     /// The URL as messages name it.
     shown: String,
     key: Option<String>,
+}
+
+/// Without the key.
+impl std::fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpTransport").field("url", &self.shown).finish_non_exhaustive()
+    }
 }
 
 impl HttpTransport {
@@ -61,7 +71,7 @@ impl HttpTransport {
             status: response.status().as_u16(),
             retry_after: retry_after(response.headers()),
             location: location.map(|location| redactor.text(location)),
-            body: stream::unfold(Some((response, redactor)), move |state| read_on(state, url.clone()))
+            body: stream::unfold(Next::Read(response, redactor), move |next| read_on(next, url.clone()))
                 .boxed(),
         })
     }
@@ -77,23 +87,34 @@ impl Transport for HttpTransport {
     }
 }
 
-/// One step of the body's stream: what to yield, and what to go on with.
-type Read = (Result<Vec<u8>, TransportError>, Option<(Response, Redactor)>);
+/// What a body's stream goes on with.
+enum Next {
+    Read(Response, Redactor),
+    Error(TransportError),
+    End,
+}
 
-async fn read_on(state: Option<(Response, Redactor)>, url: String) -> Option<Read> {
-    let (mut response, mut redactor) = state?;
+/// One step of a body's stream: what it yields, and what it goes on with.
+async fn read_on(next: Next, url: String) -> Option<(Result<Vec<u8>, TransportError>, Next)> {
+    let (mut response, mut redactor) = match next {
+        Next::Read(response, redactor) => (response, redactor),
+        Next::Error(error) => return Some((Err(error), Next::End)),
+        Next::End => return None,
+    };
     match response.chunk().await {
         Ok(Some(bytes)) => {
             let bytes = redactor.feed(bytes.to_vec());
-            Some((Ok(bytes), Some((response, redactor))))
+            Some((Ok(bytes), Next::Read(response, redactor)))
         }
         Ok(None) => {
             let rest = redactor.finish();
-            (!rest.is_empty()).then_some((Ok(rest), None))
+            (!rest.is_empty()).then_some((Ok(rest), Next::End))
         }
         Err(error) => {
             let error = describe_error(&error, &url, &redactor);
-            Some((Err(error), None))
+            let rest = redactor.finish();
+            // What was held back comes first.
+            Some(if rest.is_empty() { (Err(error), Next::End) } else { (Ok(rest), Next::Error(error)) })
         }
     }
 }
@@ -125,6 +146,7 @@ fn shown_url(url: &Url) -> String {
 pub(super) fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
     let mut builder = Client::builder()
         .connect_timeout(connect)
+        .pool_idle_timeout(MAX_IDLE)
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("deftool/", env!("CARGO_PKG_VERSION")));
     let local = url.host_str().is_some_and(|host| {

@@ -311,15 +311,14 @@ async fn read_reply(
         .iter()
         .any(|event| matches!(event, ChatEvent::Ended { reply } if reply.status == ReplyStatus::Empty));
     if empty {
-        let detail = match notes.body_start.filter(|body| !is_empty_stream(body)) {
-            Some(body) => format!(
+        let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
+            format!(
                 "{url} answered 200 with something that is no reply: {body}; is the endpoint right? It ends in /v1 \
                  as a rule"
-            ),
-            None => {
-                let Some(reason) = explain_empty(task, run, probe, total).await else { return };
-                format!("{url} answered 200 with an empty stream{reason}")
-            }
+            )
+        } else {
+            let Some(reason) = explain_empty(task, run, probe, total).await else { return };
+            format!("{url} answered 200 with an empty stream{reason}")
         };
         return task.fail(run, Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail));
     }

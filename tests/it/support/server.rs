@@ -3,6 +3,7 @@
 //! It runs on a thread and a runtime of its own, so that tests with a paused clock, blocking tests and the real
 //! binary can all talk to it. `GET …/models` is answered by itself; every `POST` takes the script's next answer.
 
+use std::fmt::Write;
 use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
@@ -51,7 +52,7 @@ impl Answer {
     pub(crate) fn head(status: u16, headers: &[(&str, &str)]) -> Self {
         let mut head = format!("HTTP/1.1 {status} Scripted\r\ntransfer-encoding: chunked\r\n");
         for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            let _ = write!(head, "{name}: {value}\r\n");
         }
         head.push_str("\r\n");
         Self::default().then(Act::Write(head.into_bytes()))
@@ -74,7 +75,7 @@ impl Answer {
 
     /// An event stream that is whole: these chunks and `[DONE]`.
     pub(crate) fn chunks(chunks: &[Value]) -> Self {
-        let answer = chunks.iter().fold(Self::stream(), |answer, chunk| answer.chunk(chunk));
+        let answer = chunks.iter().fold(Self::stream(), Self::chunk);
         answer.done().end()
     }
 
@@ -226,7 +227,6 @@ type Script = dyn Fn(usize, &Received) -> Answer + Send + Sync;
 #[derive(Default)]
 struct Log {
     posts: Vec<Received>,
-    probes: usize,
     /// Clients that closed while the server was still answering.
     left: Vec<Instant>,
 }
@@ -288,11 +288,6 @@ impl Server {
     /// The chat requests so far.
     pub(crate) fn posts(&self) -> Vec<Received> {
         self.shared.log.lock().unwrap().posts.clone()
-    }
-
-    /// How many requests there were that were no chat requests.
-    pub(crate) fn probes(&self) -> usize {
-        self.shared.log.lock().unwrap().probes
     }
 
     /// Waits until `count` chat requests have come.
@@ -358,7 +353,6 @@ async fn serve(socket: TcpStream, shared: &Shared) {
             shared.changed.notify_all();
             (shared.script)(index, &received)
         } else {
-            shared.log.lock().unwrap().probes += 1;
             shared.models.clone()
         };
         let played = tokio::select! {
@@ -448,12 +442,8 @@ async fn read_request(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Option<
 }
 
 async fn read_more(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Option<()> {
-    let mut bytes = [0; 16 << 10];
-    match read.read(&mut bytes).await {
+    match read.read_buf(buffer).await {
         Ok(0) | Err(_) => None,
-        Ok(count) => {
-            buffer.extend_from_slice(&bytes[..count]);
-            Some(())
-        }
+        Ok(_) => Some(()),
     }
 }

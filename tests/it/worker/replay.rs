@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool::request::Event;
+use deftool::request::{Event, FailReason};
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use deftool::worker::{
     Recorder, Recording, ReplayTransport, SubmitError, SubmitRequest, Toolbox, Worker, WorkerConfig,
@@ -68,10 +68,8 @@ impl Session {
         let json = |events: &[Event]| events.iter().map(|event| json!(event).to_string()).collect::<Vec<_>>();
         let (recorded_lines, again_lines) = (json(&recorded.events), json(&again.events));
         let outcome = &recorded.outcome;
-        let end = match outcome.kind.as_deref().or(outcome.fail_reason.map(|reason| reason.as_str())) {
-            Some(end) => end,
-            None => "completed",
-        };
+        let reason = outcome.fail_reason.map(FailReason::as_str);
+        let end = outcome.kind.as_deref().or(reason).unwrap_or("completed");
         if end != ends {
             return Some(format!("{name}: ended with {end}: {outcome:?}"));
         }

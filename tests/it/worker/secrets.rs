@@ -23,9 +23,9 @@ async fn everything(answers: impl IntoIterator<Item = Answer>) -> String {
     recorder.close().unwrap();
     assert_eq!(server.posts()[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     let events: Vec<String> = ended.events.iter().map(|event| json!(event).to_string()).collect();
-    let recorded = std::fs::read_to_string(&path).unwrap();
+    let lines = std::fs::read_to_string(&path).unwrap();
     let replayed = format!("{:?}", Recording::read(&path).unwrap());
-    format!("{}\n{recorded}\n{replayed}\n{worker:?}\n{:?}", events.join("\n"), ended.outcome)
+    format!("{}\n{lines}\n{replayed}\n{worker:?}\n{:?}", events.join("\n"), ended.outcome)
 }
 
 #[tokio::test]
@@ -81,4 +81,14 @@ async fn a_key_that_no_header_takes_is_refused_in_words() {
         let error = made.unwrap_err();
         assert!(error.contains("the API key holds") && !error.contains(key), "{error}");
     }
+}
+
+#[test]
+fn what_holds_the_key_does_not_print_it() {
+    use deftool::worker::{EndpointOptions, HttpTransport};
+    let key = || Some(KEY.to_owned());
+    let transport = HttpTransport::new("http://127.0.0.1:1/v1", key(), config().timers.connect).unwrap();
+    let options = EndpointOptions { key: key(), ..EndpointOptions::default() };
+    let printed = format!("{transport:?} {options:?}");
+    assert!(printed.contains("127.0.0.1") && !printed.contains(KEY), "{printed}");
 }

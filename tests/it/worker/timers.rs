@@ -86,7 +86,7 @@ impl Transport for Scripted {
         .boxed()
     }
 
-    fn url(&self) -> &str {
+    fn url(&self) -> &'static str {
         "http://scripted/v1/chat/completions"
     }
 }

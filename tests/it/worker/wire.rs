@@ -1,5 +1,6 @@
 //! What real servers do that they should not. Each case is a server's script and how the request must end.
 
+use std::fmt::Write;
 use std::time::{Duration, Instant, SystemTime};
 
 use deftool::request::{FailReason, FinalState, FinishReason};
@@ -418,7 +419,7 @@ async fn ten_megabytes_of_text_come_whole_and_soon() {
         let mut piece = String::new();
         for _ in 0..400 {
             number += 1;
-            piece.push_str(&format!("{line}{number}\n"));
+            let _ = writeln!(piece, "{line}{number}");
         }
         answer = answer.delta(&piece);
         text.push_str(&piece);
