@@ -151,6 +151,11 @@ impl StreamDecoder {
         self.reply.ending == Ending::Done || self.reply.error.is_some()
     }
 
+    /// Whether the server gave a finish reason: all that may follow are token counts and `[DONE]`.
+    pub fn has_finish_reason(&self) -> bool {
+        self.reply.finish_reason.is_some()
+    }
+
     /// The transport ended: adds what was still held back and one [`ChatEvent::Ended`].
     pub fn finish(mut self, end: End, events: &mut Vec<ChatEvent>) -> StreamNotes {
         let mut sink = Sink::new(events);

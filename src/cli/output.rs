@@ -63,6 +63,11 @@ pub(super) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
+/// Whether the text on stdout shares its screen with what is said on stderr.
+pub(super) fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
 /// Says a failure: `error[kind]: message`, on one line.
 pub(super) fn say_kind(kind: &str, message: &str) {
     let mut lines = message.lines();
@@ -75,7 +80,7 @@ pub(super) fn say_kind(kind: &str, message: &str) {
 
 /// Writes a model's text to stdout. On a terminal its control characters are made harmless.
 pub(super) fn print_text(text: &str) {
-    if std::io::stdout().is_terminal() {
+    if stdout_is_terminal() {
         print(&clean(text));
     } else {
         print(text);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::args::RunOptions;
 use super::live_tools::LiveTools;
-use super::output::say;
+use super::output::{say, say_error};
 use super::show::{Show, show_json};
 use super::{CliError, Exit, locate, script_log};
 use crate::diagnostic::Severity;
@@ -38,23 +38,30 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
         let mut submit = prompt.map(SubmitRequest::prompt).unwrap_or_default();
-        let recorder = options.record.as_deref().map(Recorder::create).transpose()?.map(Arc::new);
-        submit.recorder.clone_from(&recorder);
+        let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
         let config = WorkerConfig::of_spec(&spec);
         let replay =
             recording.map(|recording| Arc::new(ReplayTransport::new(recording, options.replay_lenient)));
-        let worker = match &replay {
-            Some(replay) => Worker::replay(config, tools, Arc::clone(replay)),
-            None => connect(options, &spec, config, tools).await?,
+        let worker = if let Some(replay) = &replay {
+            Worker::replay(config, tools, Arc::clone(replay))
+        } else {
+            tokio::select! {
+                worker = connect(options, &spec, config, tools) => worker?,
+                () = interrupts.next() => return Ok(Exit::Interrupted),
+            }
         };
-        let exit = follow(&worker, submit, options.json).await?;
-        if let Some(recorder) = recorder {
-            recorder.close()?;
+        // Not before there is something to record: an older recording is worth more than an empty one.
+        let recorder = options.record.as_deref().map(Recorder::create).transpose()?.map(Arc::new);
+        submit.recorder.clone_from(&recorder);
+        let mut exit = follow(&worker, submit, options.json, &mut interrupts).await?;
+        if let Some(Err(error)) = recorder.map(|recorder| recorder.close()) {
+            say_error(&format!("{error}; it is not whole"));
+            exit = if exit == Exit::Clean { Exit::Failed } else { exit };
         }
-        Ok::<Exit, CliError>(match replay {
-            Some(replay) => tell_differences(&replay, exit),
-            None => exit,
-        })
+        if let Some(replay) = replay {
+            tell_differences(&replay, exit);
+        }
+        Ok(exit)
     });
     // What a stopped script left behind is not waited for.
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -62,14 +69,19 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
 }
 
 fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
-    if options.prompt.as_deref() != Some("-") {
-        return Ok(options.prompt.clone());
+    let Some(prompt) = &options.prompt else { return Ok(None) };
+    let (text, place) = if prompt == "-" {
+        let mut text = String::new();
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.map_err(|error| CliError::Usage(format!("the prompt on stdin cannot be read: {error}")))?;
+        (text, " on stdin")
+    } else {
+        (prompt.clone(), "")
+    };
+    if text.trim().is_empty() {
+        return Err(CliError::Usage(format!("the prompt{place} is empty")));
     }
-    let mut text = String::new();
-    match std::io::stdin().read_to_string(&mut text) {
-        Ok(_) => Ok(Some(text)),
-        Err(error) => Err(CliError::Usage(format!("the prompt on stdin cannot be read: {error}"))),
-    }
+    Ok(Some(text))
 }
 
 /// A broken tool is left out; the request goes on with the others.
@@ -142,16 +154,26 @@ async fn connect(
 }
 
 /// Submits and shows what happens, to the end. Ctrl-C cancels; what came is kept.
-async fn follow(worker: &Worker, submit: SubmitRequest, json: bool) -> Result<Exit, CliError> {
+async fn follow(
+    worker: &Worker,
+    submit: SubmitRequest,
+    json: bool,
+    interrupts: &mut Interrupts,
+) -> Result<Exit, CliError> {
     let id = worker.submit(submit).map_err(|error| CliError::Usage(error.to_string()))?;
     let Some(mut events) = worker.events(&id, 0) else {
         return Err(CliError::Usage(String::from("the request is not remembered")));
     };
     let mut show = Show::new();
+    let mut is_canceled = false;
     loop {
         let event = tokio::select! {
             event = events.next() => event,
-            _ = tokio::signal::ctrl_c() => {
+            () = interrupts.next() => {
+                // Who asks twice does not want to wait for the first.
+                if std::mem::replace(&mut is_canceled, true) {
+                    return Ok(Exit::Interrupted);
+                }
                 worker.cancel(&id);
                 continue;
             }
@@ -174,8 +196,29 @@ fn exit_of(outcome: &Outcome) -> Exit {
     }
 }
 
-/// A replay that differs is a failure, unless differences were allowed.
-fn tell_differences(replay: &ReplayTransport, exit: Exit) -> Exit {
+/// Ctrl-C, from the first moment on: none is lost while something else is waited for.
+struct Interrupts(tokio::sync::mpsc::Receiver<()>);
+
+impl Interrupts {
+    fn listen() -> std::io::Result<Self> {
+        let (heard, receiver) = tokio::sync::mpsc::channel(2);
+        #[cfg(unix)]
+        let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
+        #[cfg(windows)]
+        let mut signals = tokio::signal::windows::ctrl_c()?;
+        tokio::spawn(async move { while signals.recv().await.is_some() && heard.send(()).await.is_ok() {} });
+        Ok(Self(receiver))
+    }
+
+    async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// In a strict replay a difference is the request's failure, and told as that.
+fn tell_differences(replay: &ReplayTransport, exit: Exit) {
     let differences = replay.differences();
     if !differences.is_empty() && exit == Exit::Clean {
         say("the replay's requests differ from the recorded ones:");
@@ -183,5 +226,4 @@ fn tell_differences(replay: &ReplayTransport, exit: Exit) -> Exit {
             say(&format!("  {line}"));
         }
     }
-    exit
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
-use super::output::{clean, cut, print, print_text, say, say_kind, stderr_is_terminal};
+use super::output::{clean, cut, print, print_text, say, say_kind, stderr_is_terminal, stdout_is_terminal};
 use crate::request::{Event, FailReason, FinalState, Outcome};
 
 /// Arguments and results are shown up to this many characters.
@@ -39,7 +39,9 @@ impl Show {
                 print_text(text);
                 self.mid_line = !text.ends_with('\n');
             }
-            Event::ToolCall { .. } => {}
+            Event::ToolCall { name, arguments, .. } => {
+                self.call = format!("{name} {}", shown(arguments));
+            }
             Event::ToolStarted { name, .. } => self.wait(&format!("{name} is running")),
             Event::ToolFinished { .. }
             | Event::Signal(_)
@@ -49,9 +51,6 @@ impl Show {
                 self.line(event);
             }
             Event::Finished(outcome) => self.finish(outcome),
-        }
-        if let Event::ToolCall { name, arguments, .. } = event {
-            self.call = format!("{name} {}", shown(arguments));
         }
     }
 
@@ -79,7 +78,10 @@ impl Show {
             _ => return,
         };
         self.stop_waiting();
-        self.end_line();
+        // In a file or a pipe the text stays as it is.
+        if stdout_is_terminal() {
+            self.end_line();
+        }
         say(&text);
     }
 

@@ -45,9 +45,25 @@ fn walk(path: &str, recorded: &Value, now: &Value, found: &mut Vec<String>) {
         _ if recorded == now => {}
         _ => {
             let place = if path.is_empty() { "the body" } else { path };
-            found.push(format!("{place}: recorded {}, now {}", show(recorded), show(now)));
+            let (recorded, now) = match (recorded, now) {
+                (Value::String(recorded), Value::String(now)) => show_strings(recorded, now),
+                _ => (show(recorded), show(now)),
+            };
+            found.push(format!("{place}: recorded {recorded}, now {now}"));
         }
     }
+}
+
+/// Two strings from a little before the place where they part: long prompts begin alike.
+fn show_strings(recorded: &str, now: &str) -> (String, String) {
+    const BEFORE: usize = 30;
+    let common = recorded.chars().zip(now.chars()).take_while(|(a, b)| a == b).count();
+    let from = |text: &str| {
+        let skipped = common.saturating_sub(BEFORE);
+        let rest = show(&Value::String(text.chars().skip(skipped).collect()));
+        if skipped == 0 { rest } else { format!("…{rest}") }
+    };
+    (from(recorded), from(now))
 }
 
 fn join(path: &str, key: &str) -> String {
@@ -82,5 +98,9 @@ mod tests {
             ]
         );
         assert!(differences(&recorded, &recorded).is_empty());
+
+        let long = |end: &str| json!({"content": format!("{}{end}", "é".repeat(500))});
+        let told = differences(&long("left: 8"), &long("left: 9"));
+        assert!(told[0].contains("left: 8") && told[0].contains("left: 9"), "{told:?}");
     }
 }

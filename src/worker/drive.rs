@@ -1,8 +1,11 @@
 //! One request: asks the machine, does it, tells the machine.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -10,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 use super::clock::Clock;
 use super::handle::Shared;
 use super::record::Record;
-use super::recording::{Line, Recorder};
+use super::recording::{Line, Recorder, Stopped};
 use super::toolbox::Toolbox;
 use super::turn;
+use crate::chat::BodyForm;
 use crate::request::{Event, FailReason, Failure, Run, Step, kind};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
@@ -26,11 +30,14 @@ pub(super) struct Drive {
     pub(super) clock: Arc<Clock>,
     pub(super) recorder: Option<Arc<Recorder>>,
     pub(super) cancel: CancellationToken,
+    /// Where the jitter of waits comes from.
+    pub(super) id_seed: u64,
 }
 
 /// Drives `run` to its end.
 pub(super) async fn drive(task: Drive, mut run: Run) {
     let total = task.shared.config.timers.total.map(|limit| Instant::now() + limit);
+    let mut form = BodyForm::default();
     let mut toolbox = task.shared.tools.current();
     task.publish(&mut run);
     loop {
@@ -46,9 +53,11 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
         task.publish(&mut run);
         match step {
             Step::Finished => return,
-            Step::Stream(request) => turn::stream(&task, &mut run, &toolbox, request, total).await,
+            Step::Stream(request) => {
+                turn::stream(&task, &mut run, &toolbox, request, &mut form, total).await;
+            }
             Step::CallTool { call, timeout } => {
-                task.call_tool(&mut run, &toolbox, call, timeout, total).await
+                task.call_tool(&mut run, &toolbox, call, timeout, total).await;
             }
             Step::Wait => {
                 let detail = "the request machine waits for a reply that nobody asked for";
@@ -63,6 +72,9 @@ impl Drive {
     /// Passes on what the machine said.
     pub(super) fn publish(&self, run: &mut Run) {
         let events = run.take_events();
+        if run.outcome().is_some() {
+            self.shared.release(run.request_id(), &self.record);
+        }
         if !events.is_empty() {
             self.record.publish(events, run.status());
         }
@@ -73,21 +85,31 @@ impl Drive {
         self.record.publish(vec![event], run.status());
     }
 
+    /// Something happened: the clock ticks, and it is recorded.
     pub(super) fn write(&self, line: impl FnOnce(u64) -> Line) {
+        self.clock.tick();
         if let Some(recorder) = &self.recorder {
             recorder.write(&line(self.clock.now_ms()));
         }
     }
 
+    /// As [`Drive::write`], of a piece of a body.
+    pub(super) fn write_data(&self, bytes: &[u8]) {
+        self.clock.tick();
+        if let Some(recorder) = &self.recorder {
+            recorder.data(self.clock.now_ms(), bytes);
+        }
+    }
+
     /// Ends the request by a failure of the driver's own: a timer, the transport.
     pub(super) fn fail(&self, run: &mut Run, failure: Failure) {
-        self.write(|at_ms| Line::Stopped { at_ms, failure: Some(failure.clone()) });
+        self.write(|at_ms| Line::Stopped(Stopped { at_ms, failure: Some(failure.clone()) }));
         run.fail(failure, self.clock.now_ms());
     }
 
     /// Ends the request because its submitter gave it up.
     pub(super) fn give_up(&self, run: &mut Run) {
-        self.write(|at_ms| Line::Stopped { at_ms, failure: None });
+        self.write(|at_ms| Line::Stopped(Stopped { at_ms, failure: None }));
         run.cancel(self.clock.now_ms());
     }
 
@@ -95,6 +117,14 @@ impl Drive {
         let limit = self.shared.config.timers.total.unwrap_or_default();
         let detail = format!("the request took longer than {} (the worker's :total)", seconds(limit));
         self.fail(run, Failure::new(FailReason::UnknownError, kind::TOTAL_TIMEOUT, detail));
+    }
+
+    /// Ends the request where the recorded one was ended.
+    pub(super) fn stop(&self, run: &mut Run, failure: Option<Failure>) {
+        match failure {
+            Some(failure) => self.fail(run, failure),
+            None => self.give_up(run),
+        }
     }
 
     async fn call_tool(
@@ -105,6 +135,10 @@ impl Drive {
         timeout: Option<Duration>,
         total: Option<Instant>,
     ) {
+        if let Some(Stopped { at_ms, failure }) = self.clock.stopped_in_tool() {
+            self.clock.reach(at_ms);
+            return self.stop(run, failure);
+        }
         let limit = timeout.unwrap_or(self.shared.config.timers.tool);
         let context = CallContext {
             request_id: run.request_id().to_owned(),
@@ -113,22 +147,33 @@ impl Drive {
             timeout: Some(limit),
         };
         let id = call.id.clone();
+        self.clock.tick();
         let started_ms = self.clock.now_ms();
+        // A runner that panics fails its call, not the driver.
+        let calling = AssertUnwindSafe(async { toolbox.runner.run(call, context).await }).catch_unwind();
         let result: Result<Value, ToolError> = tokio::select! {
             biased;
             () = self.cancel.cancelled() => return self.give_up(run),
             () = until(total) => return self.total_timeout(run),
-            result = tokio::time::timeout(limit + TOOL_GRACE, toolbox.runner.run(call, context)) => {
-                result.unwrap_or_else(|_| {
+            result = tokio::time::timeout(limit + TOOL_GRACE, calling) => match result {
+                Ok(Ok(result)) => result,
+                Ok(Err(panic)) => Err(ToolError::new(ToolErrorKind::Internal, describe_panic(panic.as_ref()))),
+                Err(_) => {
                     let message = format!("no result within {}", seconds(limit));
                     Err(ToolError::new(ToolErrorKind::Timeout, message))
-                })
+                }
             }
         };
         self.clock.tool_finished();
         self.write(|finished_ms| Line::Tool { started_ms, finished_ms });
         run.on_tool_result(&id, result, self.clock.now_ms());
     }
+}
+
+fn describe_panic(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it said nothing");
+    format!("the tool's runner panicked: {said}")
 }
 
 /// Sleeps until then, or for ever.

@@ -19,7 +19,7 @@ const PROBE_LIMIT: Duration = Duration::from_secs(5);
 const ANY_MODEL: &str = "default";
 
 /// What is known of the endpoint before it is asked.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct EndpointOptions {
     /// Base URL, `/v1` included; from the command line, the spec, or `OPENAI_BASE_URL`.
     pub endpoint: Option<String>,
@@ -29,6 +29,18 @@ pub struct EndpointOptions {
     pub key: Option<String>,
     /// Limit of TCP and TLS.
     pub connect: Duration,
+}
+
+/// Without the key.
+impl std::fmt::Debug for EndpointOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { endpoint, model, key: _, connect } = self;
+        f.debug_struct("EndpointOptions")
+            .field("endpoint", endpoint)
+            .field("model", model)
+            .field("connect", connect)
+            .finish_non_exhaustive()
+    }
 }
 
 /// An endpoint to send requests to.
@@ -70,14 +82,17 @@ pub async fn find_endpoint(options: EndpointOptions) -> Result<Endpoint, Endpoin
         let probe = if options.model.is_some() && url.scheme() == "https" {
             None
         } else {
-            probe(&client, &url, options.key.as_deref()).await
+            probe(&client, &url, options.key.as_deref(), options.key.as_deref()).await
         };
         return Ok(settle(base.clone(), &options, probe.unwrap_or_default()));
     }
     for base in LOCAL {
         let url = endpoint_url(base, "models").map_err(EndpointError::Invalid)?;
         let client = build_client(&url, Duration::from_millis(300)).map_err(EndpointError::Invalid)?;
-        if let Some(found) = probe(&client, &url, options.key.as_deref()).await {
+        // Many a program listens on such a port; only a model server is taken for one, and told the key.
+        if let Some(found) = probe(&client, &url, None, options.key.as_deref()).await
+            && found.is_model_server
+        {
             return Ok(settle(base.to_owned(), &options, found));
         }
     }
@@ -87,6 +102,8 @@ pub async fn find_endpoint(options: EndpointOptions) -> Result<Endpoint, Endpoin
 /// What a server told.
 #[derive(Debug, Default)]
 struct Probe {
+    /// Whether the answer is one that only a model server gives.
+    is_model_server: bool,
     first_model: Option<String>,
     llama_cpp: bool,
     /// `None`: not told.
@@ -102,16 +119,13 @@ fn settle(base: String, options: &EndpointOptions, probe: Probe) -> Endpoint {
     }
 }
 
-/// `None`: nobody answered.
-async fn probe(client: &Client, models: &Url, key: Option<&str>) -> Option<Probe> {
-    let (server, body) = get(client, models.clone(), key).await?;
-    let first = body.pointer("/data/0").cloned().unwrap_or_default();
-    let redactor = Redactor::new(key);
-    let first_model = first.get("id").and_then(Value::as_str).map(|id| redactor.text(id));
-    let owner = first.get("owned_by").and_then(Value::as_str);
-    let llama_cpp = server.as_deref() == Some("llama.cpp") || owner == Some("llamacpp");
-    let mut probe = Probe { first_model, llama_cpp, parallel_tool_calls: None };
-    if llama_cpp && let Ok(props) = models.join("/props") {
+/// `None`: nobody answered. `first_key` goes with the first question, `key` with the next.
+async fn probe(client: &Client, models: &Url, first_key: Option<&str>, key: Option<&str>) -> Option<Probe> {
+    let (server, body) = get(client, models.clone(), first_key).await?;
+    let mut probe = read_models(server.as_deref(), &body, &Redactor::new(key));
+    if probe.llama_cpp
+        && let Ok(props) = models.join("/props")
+    {
         let told = get(client, props, key).await;
         let caps = told.and_then(|(_, body)| {
             body.pointer("/chat_template_caps/supports_parallel_tool_calls")?.as_bool()
@@ -119,6 +133,20 @@ async fn probe(client: &Client, models: &Url, key: Option<&str>) -> Option<Probe
         probe.parallel_tool_calls = caps;
     }
     Some(probe)
+}
+
+/// What the list of models says, and the `Server` header.
+fn read_models(server: Option<&str>, body: &Value, redactor: &Redactor) -> Probe {
+    let first = body.pointer("/data/0").cloned().unwrap_or_default();
+    let owner = first.get("owned_by").and_then(Value::as_str);
+    let llama_cpp = server == Some("llama.cpp") || owner == Some("llamacpp");
+    Probe {
+        // Ollama without a model gives a list whose data is null.
+        is_model_server: llama_cpp || body.get("data").is_some(),
+        first_model: first.get("id").and_then(Value::as_str).map(|id| redactor.text(id)),
+        llama_cpp,
+        parallel_tool_calls: None,
+    }
 }
 
 /// The `Server` header and the JSON body (null where there is none) of any answer.
@@ -137,4 +165,27 @@ async fn get(client: &Client, url: Url, key: Option<&str>) -> Option<(Option<Str
         }
     }
     Some((server, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_model_server_is_taken_for_one() {
+        let read = |server, body: Value| {
+            let probe = read_models(server, &body, &Redactor::new(None));
+            (probe.is_model_server, probe.llama_cpp, probe.first_model)
+        };
+        let model = Some(String::from("m"));
+        let list = json!({"object": "list", "data": [{"id": "m", "owned_by": "library"}]});
+        assert_eq!(read(None, list), (true, false, model.clone()));
+        assert_eq!(read(None, json!({"data": [{"id": "m", "owned_by": "llamacpp"}]})), (true, true, model));
+        assert_eq!(read(None, json!({"object": "list", "data": null})), (true, false, None));
+        let loading = json!({"error": {"code": 503, "message": "Loading model"}});
+        assert_eq!(read(Some("llama.cpp"), loading), (true, true, None));
+        assert_eq!(read(Some("Jetty"), Value::Null), (false, false, None));
+        assert_eq!(read(None, json!({"error": "Not Found"})), (false, false, None));
+    }
 }

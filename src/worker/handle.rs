@@ -127,7 +127,7 @@ impl Worker {
         Self::build(config, tools, transport, None)
     }
 
-    /// A worker whose model is a recording: each request is the recorded one again, its clock, ids and model too.
+    /// A worker whose model is a recording: its one request is the recorded one again, its clock, ids and model too.
     pub fn replay(
         mut config: WorkerConfig,
         tools: Arc<dyn ToolSource>,
@@ -137,6 +137,7 @@ impl Worker {
         config.run.model.clone_from(&session.model);
         config.run.parallel_tool_calls_supported = session.parallel_tool_calls;
         config.llama_cpp = session.llama_cpp;
+        config.slots = 1;
         let transport: Arc<dyn Transport> = Arc::<ReplayTransport>::clone(&replay);
         Self::build(config, tools, transport, Some(replay))
     }
@@ -177,20 +178,27 @@ impl Worker {
                 }
                 session
             }
-            None => live_session(&shared.config, messages, job_name),
+            None => live_session(shared, messages, job_name),
         };
         let run = Run::new(shared.config.run.clone(), run_start(&session));
         let cancel = shared.stopped.child_token();
         let record = Arc::new(Record::new(run.status(), cancel.clone()));
         let id = session.request_id.clone();
-        lock(&shared.registry)
+        let mut registry = lock(&shared.registry);
+        // A recording plays once: its second request would have the first one's id and a clock that ran down.
+        if registry.get(&id).is_some() {
+            return Err(SubmitError::NoSlotAvailable);
+        }
+        registry
             .admit(id.clone(), Arc::clone(&record), shared.config.slots)
             .ok_or(SubmitError::NoSlotAvailable)?;
+        drop(registry);
         if let Some(recorder) = &recorder {
             recorder.begin(&session);
         }
         let clock = shared.replay.as_ref().map_or_else(|| Arc::new(Clock::live()), |replay| replay.clock());
-        let task = Drive { shared: Arc::clone(shared), record, clock, recorder, cancel };
+        let id_seed = session.id_seed;
+        let task = Drive { shared: Arc::clone(shared), record, clock, recorder, cancel, id_seed };
         tokio::spawn(supervise(task, run, id.clone()));
         Ok(id)
     }
@@ -266,17 +274,22 @@ impl Worker {
 async fn supervise(task: Drive, run: Run, id: String) {
     let shared = Arc::clone(&task.shared);
     let record = Arc::clone(&task.record);
-    // A copy that can be ended if the original is lost with its task; its text is what the events hold.
-    let mut spare = run.clone();
     if let Err(error) = tokio::spawn(drive(task, run)).await {
         let detail = format!("the driver of this request failed; this is a bug in deftool: {error}");
-        spare.fail(Failure::new(FailReason::UnknownError, "internal", detail), 0);
-        record.publish(spare.take_events().split_off(1), spare.status());
+        shared.release(&id, &record);
+        record.abandon(Failure::new(FailReason::UnknownError, "internal", detail));
     }
-    lock(&shared.registry).release(&id, shared.config.keep_results);
 }
 
-fn live_session(config: &WorkerConfig, conversation: Vec<Message>, job_name: String) -> Session {
+impl Shared {
+    /// Gives a request's slot back. Before its end is told: whoever hears of it may submit at once.
+    pub(super) fn release(&self, id: &str, record: &Record) {
+        lock(&self.registry).release(id, record, self.config.keep_results);
+    }
+}
+
+fn live_session(shared: &Shared, conversation: Vec<Message>, job_name: String) -> Session {
+    let config = &shared.config;
     let now = SystemTime::now();
     let zoned = jiff::Zoned::now();
     let submitted_at_ms = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
@@ -285,6 +298,7 @@ fn live_session(config: &WorkerConfig, conversation: Vec<Message>, job_name: Str
         job_name,
         worker: config.run.worker.clone(),
         conversation,
+        url: shared.transport.url().to_owned(),
         model: config.run.model.clone(),
         llama_cpp: config.llama_cpp,
         parallel_tool_calls: config.run.parallel_tool_calls_supported,

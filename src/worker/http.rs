@@ -5,18 +5,30 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 
 use super::redact::Redactor;
 use super::transport::{Incoming, Outgoing, Transport, TransportError};
 
+/// A connection that was idle for longer is not used again: common servers close theirs after 5 s, and a request that
+/// meets the close is lost.
+const MAX_IDLE: Duration = Duration::from_secs(3);
+
 /// Sends to `{base}/chat/completions`.
-#[derive(Debug)]
 pub struct HttpTransport {
     client: Client,
     url: Url,
+    /// The URL as messages name it.
+    shown: String,
     key: Option<String>,
+}
+
+/// Without the key.
+impl std::fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpTransport").field("url", &self.shown).finish_non_exhaustive()
+    }
 }
 
 impl HttpTransport {
@@ -27,8 +39,14 @@ impl HttpTransport {
     /// When `base` is no HTTP URL, or TLS cannot be set up; in a sentence.
     pub fn new(base: &str, key: Option<String>, connect: Duration) -> Result<Self, String> {
         let url = endpoint_url(base, "chat/completions")?;
+        if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
+            let message =
+                "the API key holds a blank or a character that no HTTP header takes; was it copied whole?";
+            return Err(String::from(message));
+        }
         let client = build_client(&url, connect)?;
-        Ok(Self { client, url, key })
+        let shown = Redactor::new(key.as_deref()).text(&shown_url(&url));
+        Ok(Self { client, url, shown, key })
     }
 
     async fn exchange(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
@@ -45,12 +63,15 @@ impl HttpTransport {
             request = request.bearer_auth(key);
         }
         let redactor = Redactor::new(self.key.as_deref());
-        let response = request.send().await.map_err(|error| describe_error(&error, &self.url, &redactor))?;
-        let url = self.url.clone();
+        let response =
+            request.send().await.map_err(|error| describe_error(&error, &self.shown, &redactor))?;
+        let url = self.shown.clone();
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         Ok(Incoming {
             status: response.status().as_u16(),
             retry_after: retry_after(response.headers()),
-            body: stream::unfold(Some((response, redactor)), move |state| read_on(state, url.clone()))
+            location: location.map(|location| redactor.text(location)),
+            body: stream::unfold(Next::Read(response, redactor), move |next| read_on(next, url.clone()))
                 .boxed(),
         })
     }
@@ -60,43 +81,72 @@ impl Transport for HttpTransport {
     fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
         self.exchange(outgoing).boxed()
     }
+
+    fn url(&self) -> &str {
+        &self.shown
+    }
 }
 
-/// One step of the body's stream: what to yield, and what to go on with.
-type Read = (Result<Vec<u8>, TransportError>, Option<(Response, Redactor)>);
+/// What a body's stream goes on with.
+enum Next {
+    Read(Response, Redactor),
+    Error(TransportError),
+    End,
+}
 
-async fn read_on(state: Option<(Response, Redactor)>, url: Url) -> Option<Read> {
-    let (mut response, mut redactor) = state?;
+/// One step of a body's stream: what it yields, and what it goes on with.
+async fn read_on(next: Next, url: String) -> Option<(Result<Vec<u8>, TransportError>, Next)> {
+    let (mut response, mut redactor) = match next {
+        Next::Read(response, redactor) => (response, redactor),
+        Next::Error(error) => return Some((Err(error), Next::End)),
+        Next::End => return None,
+    };
     match response.chunk().await {
         Ok(Some(bytes)) => {
             let bytes = redactor.feed(bytes.to_vec());
-            Some((Ok(bytes), Some((response, redactor))))
+            Some((Ok(bytes), Next::Read(response, redactor)))
         }
         Ok(None) => {
             let rest = redactor.finish();
-            (!rest.is_empty()).then_some((Ok(rest), None))
+            (!rest.is_empty()).then_some((Ok(rest), Next::End))
         }
         Err(error) => {
             let error = describe_error(&error, &url, &redactor);
-            Some((Err(error), None))
+            let rest = redactor.finish();
+            // What was held back comes first.
+            Some(if rest.is_empty() { (Err(error), Next::End) } else { (Ok(rest), Next::Error(error)) })
         }
     }
 }
 
-/// `{base}/{path}`.
+/// `{base}/{path}`; a query of the base stays (`?api-version=…`).
 pub(super) fn endpoint_url(base: &str, path: &str) -> Result<Url, String> {
-    let url = format!("{}/{path}", base.trim().trim_end_matches('/'));
-    match Url::parse(&url) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
-        Ok(_) => Err(format!("the endpoint `{base}` is no HTTP URL; write http://HOST:PORT/v1")),
-        Err(error) => Err(format!("the endpoint `{base}` is no URL ({error}); write http://HOST:PORT/v1")),
+    let advice = "write http://HOST:PORT/v1";
+    let mut url = Url::parse(base.trim())
+        .map_err(|error| format!("the endpoint `{base}` is no URL ({error}); {advice}"))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(format!("the endpoint `{base}` is no HTTP URL; {advice}"));
     }
+    let whole = format!("{}/{path}", url.path().trim_end_matches('/'));
+    url.set_path(&whole);
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// A URL without user, password and query, which may be secrets.
+fn shown_url(url: &Url) -> String {
+    let mut shown = url.clone();
+    let _ = shown.set_username("");
+    let _ = shown.set_password(None);
+    shown.set_query(None);
+    shown.to_string()
 }
 
 /// A client for `url`: no redirects (a redirected POST is a misconfigured endpoint), no proxy on this machine.
 pub(super) fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
     let mut builder = Client::builder()
         .connect_timeout(connect)
+        .pool_idle_timeout(MAX_IDLE)
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("deftool/", env!("CARGO_PKG_VERSION")));
     let local = url.host_str().is_some_and(|host| {
@@ -113,7 +163,7 @@ pub(super) fn build_client(url: &Url, connect: Duration) -> Result<Client, Strin
     builder.build().map_err(|error| format!("cannot set up HTTP: {}", root_cause(&error)))
 }
 
-fn describe_error(error: &reqwest::Error, url: &Url, redactor: &Redactor) -> TransportError {
+fn describe_error(error: &reqwest::Error, url: &str, redactor: &Redactor) -> TransportError {
     let cause = redactor.text(&root_cause(error));
     if error.is_connect() {
         let refused = is_refused(error);

@@ -1,12 +1,13 @@
 //! What a worker remembers of each request: its events, its status, its outcome.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::request::{Event, Outcome, RequestStatus};
+use crate::request::{Event, Failure, FinalState, FinishReason, Outcome, RequestState, RequestStatus};
 
 /// One request.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(super) struct Record {
     state: Mutex<State>,
     /// How many events there are.
     count: watch::Sender<usize>,
+    gave_back: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -27,7 +29,12 @@ struct State {
 impl Record {
     pub(super) fn new(status: RequestStatus, cancel: CancellationToken) -> Self {
         let state = State { events: Vec::new(), status, outcome: None };
-        Self { cancel, state: Mutex::new(state), count: watch::Sender::new(0) }
+        Self {
+            cancel,
+            state: Mutex::new(state),
+            count: watch::Sender::new(0),
+            gave_back: AtomicBool::new(false),
+        }
     }
 
     /// Adds what happened. Nothing is added after the end.
@@ -56,10 +63,54 @@ impl Record {
         lock(&self.state).outcome.clone()
     }
 
-    fn event(&self, index: usize) -> Option<Arc<Event>> {
-        lock(&self.state).events.get(index).cloned()
+    /// The event of an index, and if there is none, whether none will come. One look: the last event may come
+    /// between two.
+    fn event(&self, index: usize) -> Result<Arc<Event>, IsOver> {
+        let state = lock(&self.state);
+        state.events.get(index).cloned().ok_or(IsOver(state.outcome.is_some()))
+    }
+
+    /// Whether the request's slot is to be given back: true once.
+    fn gives_back(&self) -> bool {
+        !self.gave_back.swap(true, Ordering::AcqRel)
+    }
+
+    /// Ends a request whose driver is lost, with what its events hold.
+    pub(super) fn abandon(&self, failure: Failure) {
+        let mut outcome = Outcome {
+            state: FinalState::Failed,
+            finish_reason: FinishReason::Failed,
+            fail_reason: Some(failure.reason),
+            kind: Some(failure.kind),
+            detail: Some(failure.detail),
+            text: String::new(),
+            signals: Vec::new(),
+            usage: None,
+            tool_iterations: 0,
+            reasoning: None,
+            raw_text: None,
+        };
+        let mut status = self.status();
+        outcome.usage = status.usage;
+        outcome.tool_iterations = status.tool_iterations;
+        for event in &lock(&self.state).events {
+            match &**event {
+                Event::Text { text } => outcome.text.push_str(text),
+                Event::Reasoning { text } => {
+                    outcome.reasoning.get_or_insert_default().push_str(text);
+                }
+                Event::Signal(signal) => outcome.signals.push(signal.clone()),
+                _ => {}
+            }
+        }
+        status.state = RequestState::Failed;
+        status.running_tool = None;
+        self.publish(vec![Event::Finished(outcome)], status);
     }
 }
+
+/// Whether no event will come any more.
+struct IsOver(bool);
 
 /// The events of one request, from an offset on, as they come.
 #[derive(Debug)]
@@ -79,11 +130,15 @@ impl EventStream {
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         loop {
             self.count.borrow_and_update();
-            if let Some(event) = self.record.event(self.next) {
-                self.next += 1;
-                return Some(event);
+            match self.record.event(self.next) {
+                Ok(event) => {
+                    self.next += 1;
+                    return Some(event);
+                }
+                Err(IsOver(true)) => return None,
+                Err(IsOver(false)) => {}
             }
-            if self.record.outcome().is_some() || self.count.changed().await.is_err() {
+            if self.count.changed().await.is_err() {
                 return None;
             }
         }
@@ -121,8 +176,11 @@ impl Registry {
         Some(())
     }
 
-    /// The request is over: its slot is free, and of the results the oldest go.
-    pub(super) fn release(&mut self, id: &str, keep: usize) {
+    /// The request is over: its slot is free, and of the results the oldest go. Only the first time.
+    pub(super) fn release(&mut self, id: &str, record: &Record, keep: usize) {
+        if !record.gives_back() {
+            return;
+        }
         self.in_flight = self.in_flight.saturating_sub(1);
         self.terminal.push_back(id.to_owned());
         while self.terminal.len() > keep {

@@ -4,7 +4,7 @@
 //! clock, zone, ids, model, what the probes found. Not the tools' results: tools run for real in a replay. The API
 //! key is in none of it.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -28,6 +28,9 @@ pub struct Session {
     pub worker: String,
     /// The conversation it began with.
     pub conversation: Vec<Message>,
+    /// Where the requests went, as messages name it.
+    #[serde(default)]
+    pub url: String,
     /// The model's name.
     pub model: String,
     /// Whether the server is a llama.cpp.
@@ -64,6 +67,8 @@ pub(super) enum Line {
         status: u16,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        location: Option<String>,
     },
     Data {
         at_ms: u64,
@@ -89,12 +94,16 @@ pub(super) enum Line {
         started_ms: u64,
         finished_ms: u64,
     },
-    /// A timer or the submitter ended the request.
-    Stopped {
-        at_ms: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        failure: Option<Failure>,
-    },
+    Stopped(Stopped),
+}
+
+/// A timer, the transport or the submitter ended the request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Stopped {
+    pub(super) at_ms: u64,
+    /// `None`: it was canceled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) failure: Option<Failure>,
 }
 
 /// A recording that cannot be written or read.
@@ -203,18 +212,19 @@ impl Recording {
     /// When it cannot be read, or is no recording.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let io = |source| RecordingError::Io { path: path.to_owned(), source };
-        let file = std::fs::File::open(path).map_err(io)?;
-        let texts: Vec<String> = BufReader::new(file).lines().collect::<Result<_, _>>().map_err(io)?;
-        let count = texts.len();
+        let bytes = std::fs::read(path).map_err(io)?;
         let mut session = None;
         let mut lines = Vec::new();
-        for (index, text) in texts.into_iter().enumerate() {
+        for (index, text) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            if text.trim_ascii().is_empty() {
+                continue;
+            }
             let malformed = |message: String| RecordingError::Malformed {
                 path: path.to_owned(),
                 line: index + 1,
                 message,
             };
-            match serde_json::from_str(&text) {
+            match serde_json::from_slice(text) {
                 Ok(Line::Session { version, session: found }) => {
                     if version != VERSION {
                         return Err(RecordingError::Version { path: path.to_owned(), found: version });
@@ -223,8 +233,9 @@ impl Recording {
                 }
                 Ok(line) if session.is_some() => lines.push(line),
                 Ok(_) => return Err(malformed(String::from("the session's line must come first"))),
-                Err(error) if error.is_eof() && index + 1 == count && session.is_some() => {}
-                Err(error) => return Err(malformed(error.to_string())),
+                // Only the last line has no end, and only if its writer was stopped in the middle of it.
+                Err(_) if !text.ends_with(b"\n") && session.is_some() => {}
+                Err(error) => return Err(malformed(describe_json_error(&error))),
             }
         }
         match session {
@@ -237,6 +248,14 @@ impl Recording {
         }
     }
 
+    /// Where the request was stopped, if the model's side did not end it.
+    pub(super) fn stopped(&self) -> Option<Stopped> {
+        match self.lines.last() {
+            Some(Line::Stopped(stopped)) => Some(stopped.clone()),
+            _ => None,
+        }
+    }
+
     /// Start and end of each tool call.
     pub(super) fn tool_times(&self) -> Vec<(u64, u64)> {
         let times = self.lines.iter().filter_map(|line| match line {
@@ -245,4 +264,10 @@ impl Recording {
         });
         times.collect()
     }
+}
+
+/// The error without its line number, which counts within the one line.
+fn describe_json_error(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rfind(" at line ").and_then(|at| text.get(..at)).unwrap_or(&text).to_owned()
 }

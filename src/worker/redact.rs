@@ -7,41 +7,49 @@ const REDACTED: &[u8] = b"[redacted]";
 const MIN_SECRET: usize = 8;
 
 /// Replaces one secret in a stream of bytes.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Redactor {
-    secret: Vec<u8>,
+    /// The secret as it is and, where that differs, as JSON writes it with its slashes escaped. Empty: none.
+    forms: Vec<Vec<u8>>,
     held: Vec<u8>,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
+    }
 }
 
 impl Redactor {
     /// A redactor of `secret`; without one, or with a very short one, bytes pass as they are.
     pub(super) fn new(secret: Option<&str>) -> Self {
-        let secret = secret.filter(|secret| secret.len() >= MIN_SECRET).unwrap_or_default();
-        Self { secret: secret.as_bytes().to_vec(), held: Vec::new() }
+        let mut forms = Vec::new();
+        if let Some(secret) = secret.filter(|secret| secret.len() >= MIN_SECRET) {
+            forms.push(secret.as_bytes().to_vec());
+            if secret.contains('/') {
+                forms.push(secret.replace('/', "\\/").into_bytes());
+            }
+        }
+        Self { forms, held: Vec::new() }
     }
 
     /// The bytes that may go on; an end that could begin the secret is held back.
     pub(super) fn feed(&mut self, bytes: Vec<u8>) -> Vec<u8> {
-        if self.secret.is_empty() {
+        if self.forms.is_empty() {
             return bytes;
         }
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(&bytes);
         let mut out = Vec::with_capacity(all.len());
         let mut rest = all.as_slice();
-        while let Some(at) = memchr::memmem::find(rest, &self.secret) {
+        while let Some((at, length)) = self.find(rest) {
             out.extend_from_slice(rest.get(..at).unwrap_or_default());
             out.extend_from_slice(REDACTED);
-            rest = rest.get(at + self.secret.len()..).unwrap_or_default();
+            rest = rest.get(at + length..).unwrap_or_default();
         }
-        let longest = (self.secret.len() - 1).min(rest.len());
-        let held = (1..=longest)
-            .rev()
-            .find(|&len| rest.get(rest.len() - len..) == self.secret.get(..len))
-            .unwrap_or(0);
-        let (pass, hold) = rest.split_at(rest.len() - held);
-        out.extend_from_slice(pass);
-        self.held = hold.to_vec();
+        let (known, open) = rest.split_at(rest.len() - self.open_end(rest));
+        out.extend_from_slice(known);
+        self.held = open.to_vec();
         out
     }
 
@@ -52,10 +60,26 @@ impl Redactor {
 
     /// A whole text without the secret.
     pub(super) fn text(&self, text: &str) -> String {
-        let mut all = Self { secret: self.secret.clone(), held: Vec::new() };
+        let mut all = Self { forms: self.forms.clone(), held: Vec::new() };
         let mut bytes = all.feed(text.as_bytes().to_vec());
         bytes.extend(all.finish());
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Where the first secret begins and how long it is.
+    fn find(&self, bytes: &[u8]) -> Option<(usize, usize)> {
+        let found =
+            self.forms.iter().filter_map(|form| Some((memchr::memmem::find(bytes, form)?, form.len())));
+        found.min()
+    }
+
+    /// How many bytes at the end could begin a secret.
+    fn open_end(&self, bytes: &[u8]) -> usize {
+        let open = |form: &Vec<u8>| {
+            let longest = form.len().saturating_sub(1).min(bytes.len());
+            (1..=longest).rev().find(|&length| bytes.get(bytes.len() - length..) == form.get(..length))
+        };
+        self.forms.iter().filter_map(open).max().unwrap_or(0)
     }
 }
 
@@ -76,5 +100,10 @@ mod tests {
             assert_eq!(String::from_utf8(out).unwrap(), "a [redacted] b sk-secret-kex sk-secre[redacted]");
         }
         assert_eq!(Redactor::new(Some("none")).text("none"), "none");
+        let slashes = Redactor::new(Some("key/with/slashes"));
+        assert_eq!(
+            slashes.text(r"key/with/slashes key\/with\/slashes key/with\/"),
+            r"[redacted] [redacted] key/with\/"
+        );
     }
 }

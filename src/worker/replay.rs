@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt};
 
 use super::clock::Clock;
 use super::compare::differences;
-use super::recording::{Line, Recording};
+use super::recording::{Line, Recording, Stopped};
 use super::transport::{Incoming, Outgoing, Transport, TransportError};
 
 /// Answers requests from a recording. Needs no network and makes no probe.
@@ -25,7 +25,7 @@ pub struct ReplayTransport {
 impl ReplayTransport {
     /// Replays `recording`. `lenient`: a request that differs from the recorded one is answered all the same.
     pub fn new(recording: Recording, lenient: bool) -> Self {
-        let clock = Arc::new(Clock::recorded(recording.tool_times()));
+        let clock = Arc::new(Clock::recorded(recording.tool_times(), recording.stopped()));
         Self { recording, clock, lenient, differed: Mutex::default() }
     }
 
@@ -49,6 +49,9 @@ impl ReplayTransport {
             |line| matches!(line, Line::Request { turn: t, attempt: a, .. } if t == turn && a == attempt),
         );
         let Some(start) = start else {
+            if let Some(stopped) = self.recording.stopped() {
+                return Err(self.stop(stopped));
+            }
             let told =
                 format!("turn {turn}, attempt {attempt}: not recorded; the recorded session ended before it");
             return Err(TransportError::Differs { differences: self.note(vec![told]) });
@@ -65,25 +68,37 @@ impl ReplayTransport {
                 }
             }
         }
-        let mut lines = lines.take_while(|line| !matches!(line, Line::Request { .. }));
         match lines.next() {
-            Some(Line::Response { at_ms, status, retry_after_ms }) => {
+            Some(Line::Response { at_ms, status, retry_after_ms, location }) => {
                 self.clock.reach(at_ms);
                 let clock = Arc::clone(&self.clock);
-                let pieces = stream::iter(lines.collect::<Vec<_>>());
-                let body = pieces.filter_map(move |line| std::future::ready(play(&clock, line))).boxed();
-                Ok(Incoming { status, retry_after: retry_after_ms.map(Duration::from_millis), body })
+                // What comes after the body's end is not the body's, whoever may have stopped the request then.
+                let mut pieces = Vec::new();
+                let mut is_whole = false;
+                while !is_whole && let Some(line) = lines.next() {
+                    is_whole = !matches!(line, Line::Data { .. });
+                    pieces.push(line);
+                }
+                let cut = (!is_whole).then(|| Err(recording_ends()));
+                let body = stream::iter(pieces)
+                    .filter_map(move |line| std::future::ready(play(&clock, line)))
+                    .chain(stream::iter(cut))
+                    .boxed();
+                let retry_after = retry_after_ms.map(Duration::from_millis);
+                Ok(Incoming { status, retry_after, location, body })
             }
             Some(Line::NoConnection { at_ms, message, refused }) => {
                 self.clock.reach(at_ms);
                 Err(TransportError::Connect { message, refused })
             }
-            Some(Line::Stopped { at_ms, failure }) => {
-                self.clock.reach(at_ms);
-                Err(TransportError::Stopped { failure })
-            }
-            _ => Err(TransportError::Broken { message: String::from("the recording ends here") }),
+            Some(Line::Stopped(stopped)) => Err(self.stop(stopped)),
+            _ => Err(recording_ends()),
         }
+    }
+
+    fn stop(&self, Stopped { at_ms, failure }: Stopped) -> TransportError {
+        self.clock.reach(at_ms);
+        TransportError::Stopped { failure }
     }
 
     fn note(&self, found: Vec<String>) -> Vec<String> {
@@ -92,6 +107,10 @@ impl ReplayTransport {
         }
         found
     }
+}
+
+fn recording_ends() -> TransportError {
+    TransportError::Broken { message: String::from("the recording ends here") }
 }
 
 /// What a line gives to the body's reader.
@@ -105,7 +124,7 @@ fn play(clock: &Clock, line: Line) -> Option<Result<Vec<u8>, TransportError>> {
             clock.reach(at_ms);
             error.map(|message| Err(TransportError::Broken { message }))
         }
-        Line::Stopped { at_ms, failure } => {
+        Line::Stopped(Stopped { at_ms, failure }) => {
             clock.reach(at_ms);
             Some(Err(TransportError::Stopped { failure }))
         }
@@ -119,5 +138,9 @@ fn play(clock: &Clock, line: Line) -> Option<Result<Vec<u8>, TransportError>> {
 impl Transport for ReplayTransport {
     fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
         std::future::ready(self.answer(&outgoing)).boxed()
+    }
+
+    fn url(&self) -> &str {
+        &self.recording.session.url
     }
 }

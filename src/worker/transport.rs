@@ -25,6 +25,8 @@ pub struct Incoming {
     pub status: u16,
     /// How long the server asks to wait before the next try.
     pub retry_after: Option<Duration>,
+    /// Where a redirect leads. It is not followed: a redirected POST is a wrong endpoint.
+    pub location: Option<String>,
     /// The body, as it comes.
     pub body: BoxStream<'static, Result<Vec<u8>, TransportError>>,
 }
@@ -70,4 +72,7 @@ pub enum TransportError {
 pub trait Transport: Send + Sync {
     /// Sends `outgoing` and waits for the head of the response.
     fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>>;
+
+    /// Where it sends them, as messages name it: without user and password.
+    fn url(&self) -> &str;
 }

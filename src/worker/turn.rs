@@ -14,17 +14,25 @@ use crate::chat::{
     classify_http_error,
 };
 use crate::request::{Event, FailReason, Failure, Run, kind};
+use crate::spec::Timers;
 
 /// Tries of one turn, the first included.
 const MAX_ATTEMPTS: u32 = 4;
 /// The first wait between tries; it doubles.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
-/// The longest wait that a server may ask for.
+/// The longest wait that a server may ask for; asked for more, the request fails and says so.
 const MAX_DELAY: Duration = Duration::from_secs(60);
 /// How long a body may stay open after its last word.
 const LAST_WORD_GRACE: Duration = Duration::from_millis(50);
+/// How long token counts and `[DONE]` may follow the finish reason: some servers send neither and keep the
+/// connection.
+const AFTER_FINISH_GRACE: Duration = Duration::from_secs(5);
 /// As much of an error's body as is looked at.
 const MAX_ERROR_BODY: usize = 64 << 10;
+/// An error's body is given this long, however slowly it trickles: its status says enough.
+const ERROR_BODY_LIMIT: Duration = Duration::from_secs(10);
+/// A server that sent an empty stream is given this long to say why.
+const EXPLAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// How one try ended, where the turn is not over by it.
 enum Again {
@@ -40,30 +48,41 @@ pub(super) async fn stream(
     run: &mut Run,
     toolbox: &Toolbox,
     request: ChatRequest,
+    form: &mut BodyForm,
     total: Option<Instant>,
 ) {
     let (turn, _) = run.turn();
-    let mut form = BodyForm::default();
     let mut delay = FIRST_DELAY;
     for attempt in 1.. {
-        let outgoing = Outgoing { turn, attempt, body: request.encode_body(form) };
+        let outgoing = Outgoing { turn, attempt, body: request.encode_body(*form) };
         let sent = send(task, run, outgoing, total).await;
         let again = match sent {
             None => return,
             Some(Ok(incoming)) if (200..300).contains(&incoming.status) => {
-                return read_reply(task, run, toolbox, &request, incoming, total).await;
+                // Should the reply turn out empty, this asks for the reason.
+                let body = request.encode_body(BodyForm { stream: false, ..*form });
+                let probe = Outgoing { turn, attempt: attempt + 1, body };
+                return read_reply(task, run, toolbox, probe, incoming, total).await;
             }
             Some(Ok(incoming)) => {
-                let status = incoming.status;
-                let wait = incoming.retry_after.unwrap_or(delay).min(MAX_DELAY);
+                let Incoming { status, retry_after, .. } = incoming;
+                let location = incoming.location.clone();
                 let Some(body) = read_error_body(task, run, incoming, total).await else { return };
                 let error = classify_http_error(status, &body);
-                match other_form(form, status, &error.message) {
+                let is_retried = matches!(status, 408 | 409 | 429 | 503)
+                    && attempt < MAX_ATTEMPTS
+                    && retry_after.is_none_or(|wait| wait <= MAX_DELAY);
+                match other_form(*form, status, &error.message) {
                     Some(form) => Again::As(form, error.message),
-                    None if matches!(status, 408 | 409 | 429 | 503) && attempt < MAX_ATTEMPTS => {
+                    None if is_retried => {
+                        let wait = retry_after.unwrap_or_else(|| jitter(delay, task.id_seed, turn, attempt));
                         Again::After(wait, format!("HTTP {status}: {}", error.message))
                     }
-                    None => return task.fail(run, http_failure(status, &error)),
+                    None => {
+                        let url = task.shared.transport.url();
+                        let failure = http_failure(url, status, &error, location.as_deref(), retry_after);
+                        return task.fail(run, failure);
+                    }
                 }
             }
             Some(Err(TransportError::Connect { message, refused })) => {
@@ -71,13 +90,14 @@ pub(super) async fn stream(
                     let failure = Failure::new(FailReason::ConnectFailed, "connect_failed", message);
                     return task.fail(run, failure);
                 }
-                Again::After(delay / 2, message)
+                Again::After(jitter(delay / 2, task.id_seed, turn, attempt), message)
             }
             Some(Err(error)) => return end_by_transport(task, run, error),
         };
         match again {
             Again::As(next, reason) => {
-                form = next;
+                // For the later turns, too: the server will not have learned it by then.
+                *form = next;
                 task.publish_own(run, Event::Retry { attempt: attempt + 1, delay_ms: 0, detail: reason });
             }
             Again::After(wait, reason) => {
@@ -97,6 +117,13 @@ pub(super) async fn stream(
     }
 }
 
+/// A wait between 3/4 and 5/4 of `delay`, so that many who were refused together do not come back together. It
+/// hangs on the request's seed, so that a replay waits the same.
+fn jitter(delay: Duration, seed: u64, turn: u32, attempt: u32) -> Duration {
+    let mut random = fastrand::Rng::with_seed(seed ^ (u64::from(turn) << 32) ^ u64::from(attempt));
+    delay.mul_f64(0.75 + random.f64() / 2.0)
+}
+
 /// The head of the response; `None`: the request is over.
 async fn send(
     task: &Drive,
@@ -104,11 +131,27 @@ async fn send(
     outgoing: Outgoing,
     total: Option<Instant>,
 ) -> Option<Result<Incoming, TransportError>> {
+    let default = Duration::from_secs(if task.shared.config.llama_cpp { 600 } else { 30 });
+    let limit = task.shared.config.timers.headers.unwrap_or(default);
+    let sent = send_within(task, run, outgoing, limit, total).await?;
+    if sent.is_none() {
+        let url = task.shared.transport.url();
+        let detail = format!("{url}: no response headers within {} (the worker's :headers)", seconds(limit));
+        task.fail(run, Failure::new(FailReason::HeadersTimeout, "headers_timeout", detail));
+    }
+    sent
+}
+
+/// As [`send`]; `Some(None)`: there was no head within `limit`.
+async fn send_within(
+    task: &Drive,
+    run: &mut Run,
+    outgoing: Outgoing,
+    limit: Duration,
+    total: Option<Instant>,
+) -> Option<Option<Result<Incoming, TransportError>>> {
     let Outgoing { turn, attempt, ref body } = outgoing;
     task.write(|at_ms| Line::Request { turn, attempt, at_ms, body: body.clone() });
-    let timers = &task.shared.config.timers;
-    let default = Duration::from_secs(if task.shared.config.llama_cpp { 600 } else { 30 });
-    let limit = timers.headers.unwrap_or(default);
     let sent = tokio::select! {
         biased;
         () = task.cancel.cancelled() => {
@@ -121,37 +164,46 @@ async fn send(
         }
         sent = tokio::time::timeout(limit, task.shared.transport.send(outgoing)) => sent,
     };
-    let Ok(sent) = sent else {
-        let detail = format!("no response headers within {} (the worker's :headers)", seconds(limit));
-        task.fail(run, Failure::new(FailReason::HeadersTimeout, "headers_timeout", detail));
-        return None;
-    };
+    let Ok(sent) = sent else { return Some(None) };
     match &sent {
         Ok(incoming) => task.write(|at_ms| Line::Response {
             at_ms,
             status: incoming.status,
             retry_after_ms: incoming.retry_after.map(|wait| wait.as_millis() as u64),
+            location: incoming.location.clone(),
         }),
         Err(TransportError::Connect { message, refused }) => {
             task.write(|at_ms| Line::NoConnection { at_ms, message: message.clone(), refused: *refused });
         }
         Err(_) => {}
     }
-    Some(sent)
+    Some(Some(sent))
 }
 
 /// The deadlines of a stream: any byte moves the first, only tokens and progress move the second.
 struct StreamTimers<'a> {
-    timers: &'a crate::spec::Timers,
+    timers: &'a Timers,
     byte: Instant,
     token: Instant,
     any_token: bool,
+    /// Until when a reply that gave its finish reason may go on.
+    finish: Option<Instant>,
 }
 
 impl<'a> StreamTimers<'a> {
-    fn new(timers: &'a crate::spec::Timers) -> Self {
+    fn new(timers: &'a Timers) -> Self {
         let now = Instant::now();
-        Self { timers, byte: now + timers.stall, token: now + timers.first_token, any_token: false }
+        Self {
+            timers,
+            byte: now + timers.stall,
+            token: now + timers.first_token,
+            any_token: false,
+            finish: None,
+        }
+    }
+
+    fn saw_finish(&mut self) {
+        self.finish.get_or_insert_with(|| Instant::now() + AFTER_FINISH_GRACE);
     }
 
     fn saw_bytes(&mut self, events: &[ChatEvent]) {
@@ -170,23 +222,24 @@ impl<'a> StreamTimers<'a> {
     }
 
     fn next(&self) -> Instant {
-        self.byte.min(self.token)
+        let next = self.byte.min(self.token);
+        self.finish.map_or(next, |finish| finish.min(next))
     }
 
-    /// The failure of the deadline that passed.
-    fn failure(&self) -> Failure {
-        if self.byte <= self.token {
-            let detail = format!("no byte for {} (the worker's :stall)", seconds(self.timers.stall));
-            return Failure::new(FailReason::StallTimeout, "stall_timeout", detail);
+    /// The failure of the deadline that passed; `None`: what was waited for is only what may follow the end.
+    fn failure(&self, url: &str) -> Option<Failure> {
+        if self.finish.is_some() {
+            return None;
         }
-        if self.any_token {
-            let detail =
-                format!("no token for {} (the worker's :token-stall)", seconds(self.timers.token_stall));
-            return Failure::new(FailReason::StallTimeout, kind::TOKEN_STALL, detail);
-        }
-        let detail =
-            format!("no token within {} (the worker's :first-token)", seconds(self.timers.first_token));
-        Failure::new(FailReason::StallTimeout, kind::FIRST_TOKEN_TIMEOUT, detail)
+        let (kind, what, limit, key) = if self.byte <= self.token {
+            ("stall_timeout", "no byte for", self.timers.stall, ":stall")
+        } else if self.any_token {
+            (kind::TOKEN_STALL, "no token for", self.timers.token_stall, ":token-stall")
+        } else {
+            (kind::FIRST_TOKEN_TIMEOUT, "no token within", self.timers.first_token, ":first-token")
+        };
+        let detail = format!("{url}: {what} {} (the worker's {key})", seconds(limit));
+        Some(Failure::new(FailReason::StallTimeout, kind, detail))
     }
 }
 
@@ -194,11 +247,12 @@ async fn read_reply(
     task: &Drive,
     run: &mut Run,
     toolbox: &Toolbox,
-    request: &ChatRequest,
+    probe: Outgoing,
     mut incoming: Incoming,
     total: Option<Instant>,
 ) {
     let mut decoder = StreamDecoder::new(toolbox.tools.iter().map(|tool| tool.name.clone()));
+    let url = task.shared.transport.url();
     let mut timers = StreamTimers::new(&task.shared.config.timers);
     let mut events = Vec::new();
     let end = loop {
@@ -207,16 +261,23 @@ async fn read_reply(
             biased;
             () = task.cancel.cancelled() => return task.give_up(run),
             () = until(total) => return task.total_timeout(run),
-            piece = incoming.body.next() => piece,
-            () = tokio::time::sleep_until(deadline) => return task.fail(run, timers.failure()),
+            piece = incoming.body.next() => Some(piece),
+            () = tokio::time::sleep_until(deadline) => None,
+        };
+        let Some(piece) = piece else {
+            match timers.failure(url) {
+                Some(failure) => return task.fail(run, failure),
+                None => break End::Clean,
+            }
         };
         match piece {
             Some(Ok(bytes)) => {
-                if let Some(recorder) = &task.recorder {
-                    recorder.data(task.clock.now_ms(), &bytes);
-                }
+                task.write_data(&bytes);
                 decoder.feed(&bytes, &mut events);
                 timers.saw_bytes(&events);
+                if decoder.has_finish_reason() {
+                    timers.saw_finish();
+                }
                 feed(task, run, toolbox, &mut events);
                 if run.outcome().is_some() {
                     return;
@@ -226,6 +287,13 @@ async fn read_reply(
                     let rest = async { while let Some(Ok(_)) = incoming.body.next().await {} };
                     let _ = tokio::time::timeout(LAST_WORD_GRACE, rest).await;
                     break End::Clean;
+                }
+                // A flood of bytes without a token would never let the deadline have its turn.
+                if timers.next() <= Instant::now() {
+                    match timers.failure(url) {
+                        Some(failure) => return task.fail(run, failure),
+                        None => break End::Clean,
+                    }
                 }
             }
             Some(Err(TransportError::Broken { message })) => break End::Broken { error: message },
@@ -243,14 +311,16 @@ async fn read_reply(
         .iter()
         .any(|event| matches!(event, ChatEvent::Ended { reply } if reply.status == ReplyStatus::Empty));
     if empty {
-        let detail = match notes.body_start {
-            Some(body) => format!("the server answered 200 with something else than a reply: {body}"),
-            None => explain_empty(task, run, request, total).await,
+        let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
+            format!(
+                "{url} answered 200 with something that is no reply: {body}; is the endpoint right? It ends in /v1 \
+                 as a rule"
+            )
+        } else {
+            let Some(reason) = explain_empty(task, run, probe, total).await else { return };
+            format!("{url} answered 200 with an empty stream{reason}")
         };
-        if run.outcome().is_none() {
-            task.fail(run, Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail));
-        }
-        return;
+        return task.fail(run, Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail));
     }
     if let (Some(error), Some(ChatEvent::Ended { reply })) = (notes.transport_error, events.last())
         && reply.status == ReplyStatus::Incomplete
@@ -272,22 +342,34 @@ fn feed(task: &Drive, run: &mut Run, toolbox: &Toolbox, events: &mut Vec<ChatEve
     task.publish(run);
 }
 
-/// Why a server answered 200 and nothing: the same request without streaming often says it. Only for the detail.
-async fn explain_empty(task: &Drive, run: &mut Run, request: &ChatRequest, total: Option<Instant>) -> String {
-    let silent = String::from("the server answered 200 with an empty stream");
-    let (turn, _) = run.turn();
-    let form = BodyForm { stream: false, ..BodyForm::default() };
-    let outgoing = Outgoing { turn, attempt: MAX_ATTEMPTS + 1, body: request.encode_body(form) };
-    match send(task, run, outgoing, total).await {
+/// Whether a body is an event stream in which nothing was said: comments, `[DONE]`, fields without meaning.
+fn is_empty_stream(body: &str) -> bool {
+    let fields = [":", "data:", "event:", "id:", "retry:"];
+    body.lines()
+        .map(str::trim_start)
+        .all(|line| line.is_empty() || fields.iter().any(|field| line.starts_with(field)))
+}
+
+/// Why a server answered 200 and nothing: the same request without streaming often says it. Only for the detail: the
+/// request fails whatever it returns. `None`: the request is over.
+async fn explain_empty(
+    task: &Drive,
+    run: &mut Run,
+    probe: Outgoing,
+    total: Option<Instant>,
+) -> Option<String> {
+    match send_within(task, run, probe, EXPLAIN_LIMIT, total).await? {
         Some(Ok(incoming)) if incoming.status >= 400 => {
             let status = incoming.status;
-            let body = read_error_body(task, run, incoming, total).await.unwrap_or_default();
-            format!(
-                "{silent}; asked again without streaming, HTTP {status}: {}",
-                classify_http_error(status, &body).message
-            )
+            let body = read_error_body(task, run, incoming, total).await?;
+            let message = classify_http_error(status, &body).message;
+            Some(format!("; asked again without streaming, HTTP {status}: {message}"))
         }
-        _ => silent,
+        Some(Err(TransportError::Stopped { failure })) => {
+            task.stop(run, failure);
+            None
+        }
+        Some(Ok(_) | Err(_)) | None => Some(String::from("; its log may say why")),
     }
 }
 
@@ -299,7 +381,7 @@ async fn read_error_body(
     total: Option<Instant>,
 ) -> Option<Vec<u8>> {
     let mut body = Vec::new();
-    let stall = task.shared.config.timers.stall;
+    let deadline = Instant::now() + ERROR_BODY_LIMIT.min(task.shared.config.timers.stall);
     let mut error = None;
     while body.len() < MAX_ERROR_BODY {
         let piece = tokio::select! {
@@ -312,14 +394,16 @@ async fn read_error_body(
                 task.total_timeout(run);
                 return None;
             }
-            piece = tokio::time::timeout(stall, incoming.body.next()) => piece,
+            piece = tokio::time::timeout_at(deadline, incoming.body.next()) => piece,
         };
         match piece {
             Ok(Some(Ok(bytes))) => {
-                if let Some(recorder) = &task.recorder {
-                    recorder.data(task.clock.now_ms(), &bytes);
-                }
+                task.write_data(&bytes);
                 body.extend(bytes);
+            }
+            Ok(Some(Err(TransportError::Stopped { failure }))) => {
+                task.stop(run, failure);
+                return None;
             }
             Ok(Some(Err(failed))) => {
                 error = Some(failed.to_string());
@@ -335,8 +419,7 @@ async fn read_error_body(
 
 fn end_by_transport(task: &Drive, run: &mut Run, error: TransportError) {
     match error {
-        TransportError::Stopped { failure: Some(failure) } => task.fail(run, failure),
-        TransportError::Stopped { failure: None } => task.give_up(run),
+        TransportError::Stopped { failure } => task.stop(run, failure),
         TransportError::Differs { .. } => {
             task.fail(run, Failure::new(FailReason::UnknownError, "replay_differs", error.to_string()));
         }
@@ -366,17 +449,43 @@ fn other_form(form: BodyForm, status: u16, message: &str) -> Option<BodyForm> {
     None
 }
 
-fn http_failure(status: u16, error: &ServerError) -> Failure {
-    let message = &error.message;
-    let (kind, advice) = match error.kind {
-        ServerErrorKind::ContextOverflow => {
-            (kind::CONTEXT_OVERFLOW, "; shorten the prompt or enlarge the context")
-        }
-        ServerErrorKind::Unauthorized => {
-            (kind::HTTP_ERROR, "; set the key in OPENAI_API_KEY or :api-key-env")
-        }
-        ServerErrorKind::Unavailable => (kind::HTTP_ERROR, "; try again later"),
-        ServerErrorKind::Http | ServerErrorKind::Server => (kind::HTTP_ERROR, ""),
+fn http_failure(
+    url: &str,
+    status: u16,
+    error: &ServerError,
+    location: Option<&str>,
+    retry_after: Option<Duration>,
+) -> Failure {
+    let kind = match error.kind {
+        ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
+        ServerErrorKind::Unauthorized
+        | ServerErrorKind::Unavailable
+        | ServerErrorKind::Http
+        | ServerErrorKind::Server => kind::HTTP_ERROR,
     };
-    Failure::new(FailReason::UnknownError, kind, format!("HTTP {status}: {message}{advice}"))
+    let advice = match (error.kind, status, location) {
+        (ServerErrorKind::ContextOverflow, ..) => String::from("; shorten the prompt or enlarge the context"),
+        (ServerErrorKind::Unauthorized, ..) => {
+            String::from("; set the key in OPENAI_API_KEY or in the variable that :api-key-env names")
+        }
+        (_, 300..400, Some(location)) => {
+            let endpoint = location.strip_suffix("/chat/completions").unwrap_or(location);
+            format!("; it redirects, which is not followed: give {endpoint} as the endpoint")
+        }
+        (_, 404 | 405, _) => {
+            String::from("; check the model's name and the endpoint, which ends in /v1 as a rule")
+        }
+        (_, _, _) if matches!(status, 408 | 409 | 429 | 503) => match retry_after {
+            Some(wait) => format!("; the server asks to wait {}", seconds(wait)),
+            None => String::from("; try again later"),
+        },
+        (_, 500.., _) => String::from("; the server's log may say more"),
+        (_, _, _) => String::new(),
+    };
+    let said = if error.message == format!("HTTP status {status}") {
+        String::new()
+    } else {
+        format!(": {}", error.message)
+    };
+    Failure::new(FailReason::UnknownError, kind, format!("{url}: HTTP {status}{said}{advice}"))
 }

@@ -1,0 +1,250 @@
+//! `deftool run --record` and `--replay`: the real binary, and no server left at replay.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::project::{Ended, Project};
+use crate::support::server::{Act, Answer, Server, call, delta, finish, usage};
+
+const WORKER: &str = r#"(defworker :name "w" :tool-budget 3 :system "Be brief." :params (:temperature 0))"#;
+
+fn two_turns() -> Server {
+    Server::script([
+        Answer::chunks(&[
+            delta("Counting. "),
+            call(0, "count", r#"{"text": "héllo"}"#),
+            finish("tool_calls"),
+        ]),
+        Answer::chunks(&[
+            delta("Six bytes."),
+            call(0, "done", r#"{"summary": "counted"}"#),
+            finish("stop"),
+            usage(9, 8),
+        ])
+        .byte_by_byte(),
+    ])
+}
+
+/// A project with the recording `session.jsonl` of two turns, and what was printed then. The server is gone.
+fn recorded() -> (Project, Ended) {
+    let project = Project::with_worker(WORKER);
+    let server = two_turns();
+    let endpoint = server.endpoint();
+    let ended =
+        project.run(&["run", "count", "--json", "--endpoint", &endpoint, "--record", "session.jsonl"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    (project, ended)
+}
+
+#[test]
+fn a_replay_prints_the_same_lines_without_server_key_or_endpoint() {
+    let (project, recorded) = recorded();
+    let again = project.run(&["run", "--replay", "session.jsonl", "--json"]);
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
+    assert_eq!(again.stdout, recorded.stdout);
+    assert_eq!(recorded.finished()["text"], "Counting. Six bytes.");
+    // For people, too; and the prompt may be given once more.
+    let text = project.run(&["run", "count", "--replay", "session.jsonl"]);
+    assert_eq!((text.code, text.stdout.as_str()), (Some(0), "Counting. Six bytes.\n"));
+    assert!(text.stderr.contains("count {\"text\":\"héllo\"} → {\"length\":6}"), "{}", text.stderr);
+}
+
+#[test]
+fn a_recording_holds_what_was_said_and_no_key() {
+    let project = Project::with_worker(WORKER);
+    let key = "sk-0123456789abcdef";
+    let server = Server::script([Answer::text(&format!("Your key is {key}!"))]);
+    let mut command = project.command(&[
+        "run",
+        "hello",
+        "--endpoint",
+        &server.endpoint(),
+        "--record",
+        "session.jsonl",
+        "--json",
+    ]);
+    let ended = Ended::of(command.env("OPENAI_API_KEY", key).output().unwrap());
+    assert_eq!(server.posts()[0].header("authorization"), Some(format!("Bearer {key}").as_str()));
+    let recording = fs::read_to_string(project.path("session.jsonl")).unwrap();
+    for text in [&ended.stdout, &ended.stderr, &recording] {
+        assert!(!text.contains(key), "{text}");
+    }
+    assert!(ended.stdout.contains("Your key is [redacted]!"), "{}", ended.stdout);
+    for line in recording.lines() {
+        assert!(serde_json::from_str::<serde_json::Value>(line).unwrap()["record"].is_string(), "{line}");
+    }
+}
+
+#[test]
+fn what_differs_is_told_field_by_field() {
+    let (project, _) = recorded();
+    let replay = ["run", "--replay", "session.jsonl"];
+    let told = |ended: &Ended, parts: &[&str]| {
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stderr.contains("error[unknown_error: replay_differs]"), "{}", ended.stderr);
+        for part in parts {
+            assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+        }
+    };
+    // Another prompt.
+    let ended = project.run(&["run", "count again", "--replay", "session.jsonl"]);
+    told(&ended, &["turn 1: messages[2].content: recorded \"count\", now \"count again\""]);
+    assert_eq!(ended.stdout, "");
+    // Another parameter, another budget (told where it stands in the system message), another system message.
+    project.write(
+        "specs/worker.eld",
+        r#"(defworker :name "w" :tool-budget 5 :system "Be very brief." :params (:temperature 1 :seed 7))"#,
+    );
+    told(
+        &project.run(&replay),
+        &[
+            "turn 1: messages[0].content: recorded",
+            "left: 3",
+            "left: 5",
+            "turn 1: messages[1].content: recorded \"Be brief.\", now \"Be very brief.\"",
+            "turn 1: temperature: recorded 0, now 1",
+            "turn 1: seed: not recorded, now 7",
+        ],
+    );
+    project.write("specs/worker.eld", WORKER);
+    // Another spec.
+    let specs = fs::read_to_string(project.path("specs/tools.eld")).unwrap();
+    project.write("specs/tools.eld", specs.replace("Count the characters", "Count all characters"));
+    told(&project.run(&replay), &["turn 1: tools[0].function.description: recorded", "Count all characters"]);
+    project.write("specs/tools.eld", &specs);
+    // Another script, whose result is in the second request.
+    project.write("scripts/count.lua", "return function(text, times) return 'many' end");
+    let ended = project.run(&replay);
+    told(&ended, &["turn 2: messages[4].content: recorded \"{\\\"length\\\":6}\", now \"\\\"many\\\"\""]);
+    assert_eq!(ended.stdout, "Counting. \n", "the text so far is kept");
+}
+
+#[test]
+fn a_lenient_replay_goes_on_and_tells_the_differences() {
+    let (project, _) = recorded();
+    let ended = project.run(&["run", "count again", "--replay", "session.jsonl", "--replay-lenient"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Six bytes.\n"));
+    assert!(ended.stderr.contains("turn 1: messages[2].content: recorded \"count\""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("turn 2: messages[2].content"), "{}", ended.stderr);
+    // It needs a recording.
+    assert_eq!(project.run(&["run", "x", "--replay-lenient"]).code, Some(2));
+    assert_eq!(project.run(&["run", "--replay", "session.jsonl", "--record", "other.jsonl"]).code, Some(2));
+}
+
+#[test]
+fn a_session_that_needs_more_than_was_recorded_says_so() {
+    let (project, _) = recorded();
+    let path = project.path("session.jsonl");
+    let recording = fs::read_to_string(&path).unwrap();
+    let second = recording.find("{\"record\":\"request\",\"turn\":2").unwrap();
+    fs::write(&path, &recording[..second]).unwrap();
+    let ended = project.run(&["run", "--replay", "session.jsonl"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "Counting. \n"));
+    assert!(ended.stderr.contains("turn 2, attempt 1: not recorded"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_timed_out_session_plays_again() {
+    let project = Project::with_worker(r#"(defworker :name "w" :stall "200ms")"#);
+    let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
+    let endpoint = server.endpoint();
+    let recorded = project.run(&["run", "x", "--json", "--endpoint", &endpoint, "--record", "s.jsonl"]);
+    drop(server);
+    assert_eq!(recorded.code, Some(1), "{recorded:?}");
+    let again = project.run(&["run", "--replay", "s.jsonl", "--json"]);
+    assert_eq!((again.code, &again.stdout), (Some(1), &recorded.stdout));
+    assert_eq!(again.finished()["kind"], "stall_timeout");
+}
+
+#[test]
+fn a_cut_last_line_is_left_out() {
+    let (project, recorded) = recorded();
+    let path = project.path("session.jsonl");
+    let whole = fs::read(&path).unwrap();
+    // The end of the last body is lost; the reply was over before.
+    fs::write(&path, &whole[..whole.len() - 9]).unwrap();
+    let again = project.run(&["run", "--replay", "session.jsonl", "--json"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert_eq!(again.finished()["text"], recorded.finished()["text"]);
+}
+
+#[test]
+fn what_is_no_recording_is_told_with_file_and_line() {
+    let (project, _) = recorded();
+    let whole = fs::read_to_string(project.path("session.jsonl")).unwrap();
+    let (head, rest) = whole.split_once('\n').unwrap();
+    let future = head.replacen("\"version\":1", "\"version\":99", 1);
+    let cases = [
+        ("text", "hello\nworld\n".to_owned(), "bad.jsonl:1: this is no line of a recording"),
+        (
+            "cut in its first line",
+            "{\"record\":\"ses".to_owned(),
+            "bad.jsonl:1: this is no line of a recording",
+        ),
+        ("other JSON lines", "{\"type\":\"submitted\"}\n".to_owned(), "bad.jsonl:1: this is no line"),
+        (
+            "without its first line",
+            rest.to_owned(),
+            "bad.jsonl:1: this is no line of a recording: the session's",
+        ),
+        ("broken in the middle", format!("{head}\nhello\n{rest}"), "bad.jsonl:2: this is no line"),
+        ("empty", String::new(), "bad.jsonl:1: this is no line of a recording: the file is empty"),
+        ("of the future", format!("{future}\n{rest}"), "bad.jsonl: a recording of format 99"),
+    ];
+    for (name, content, expected) in cases {
+        project.write("bad.jsonl", content);
+        let ended = project.run(&["run", "--replay", "bad.jsonl"]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{name}: {ended:?}");
+        assert!(ended.stderr.contains(expected), "{name}: {}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{name}: {}", ended.stderr);
+    }
+    project.write("bad.jsonl", [0xff, 0xfe, b'\n', 0x80]);
+    let ended = project.run(&["run", "--replay", "bad.jsonl"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("bad.jsonl:1: this is no line"), "{}", ended.stderr);
+    let ended = project.run(&["run", "--replay", "missing.jsonl"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("missing.jsonl"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_is_told() {
+    let project = Project::new();
+    let server = Server::script([Answer::text("hello")]);
+    let endpoint = server.endpoint();
+    let ended = project.run(&["run", "x", "--endpoint", &endpoint, "--record", "nowhere/s.jsonl"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("nowhere/s.jsonl"), "{}", ended.stderr);
+    assert_eq!(server.posts().len(), 0, "nothing was attempted");
+    #[cfg(target_os = "linux")]
+    {
+        let ended = project.run(&["run", "x", "--endpoint", &endpoint, "--record", "/dev/full"]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "hello\n"), "{ended:?}");
+        assert!(ended.stderr.contains("recording /dev/full"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn an_older_recording_is_not_emptied_when_nothing_is_attempted() {
+    let project = Project::new();
+    project.write("s.jsonl", "precious");
+    let ended = project.run(&["run", "x", "--endpoint", "nonsense", "--record", "s.jsonl"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert_eq!(fs::read_to_string(project.path("s.jsonl")).unwrap(), "precious");
+}
+
+#[test]
+fn an_error_object_is_recorded_as_it_came() {
+    let project = Project::new();
+    let server = Server::script([Answer::error(404, &[], "no such model")]);
+    let endpoint = server.endpoint();
+    let recorded = project.run(&["run", "x", "--json", "--endpoint", &endpoint, "--record", "s.jsonl"]);
+    drop(server);
+    assert_eq!(recorded.code, Some(1));
+    assert_eq!(recorded.finished()["kind"], json!("http_error"));
+    let again = project.run(&["run", "--replay", "s.jsonl", "--json"]);
+    assert_eq!((again.code, again.stdout), (Some(1), recorded.stdout));
+}

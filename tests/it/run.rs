@@ -1,0 +1,465 @@
+//! `deftool run` and `deftool call`: the real binary in small projects.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::io::Read;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::project::{Ended, Project, command_in};
+use crate::support::server::{Act, Answer, DeadEnd, Server, call, delta, finish, usage};
+
+fn run(project: &Project, server: &Server, arguments: &[&str]) -> Ended {
+    let endpoint = server.endpoint();
+    project.run(&[&["run", "hello", "--endpoint", &endpoint], arguments].concat())
+}
+
+#[test]
+fn stdout_is_the_text_and_stderr_everything_said_about_it() {
+    let project = Project::new();
+    let server = Server::script([
+        Answer::chunks(&[
+            delta("Let me see. "),
+            call(0, "count", r#"{"text": "abc"}"#),
+            finish("tool_calls"),
+        ]),
+        Answer::chunks(&[delta("Three.\n"), call(0, "done", r#"{"summary": "ok"}"#), finish("stop")]),
+    ]);
+    let ended = run(&project, &server, &[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Let me see. Three.\n"));
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    assert!(lines[0].starts_with("tool   count {\"text\":\"abc\"} → {\"length\":3} ("), "{lines:?}");
+    assert_eq!(lines[1..], ["signal done {\"summary\":\"ok\"}"]);
+    assert_eq!(server.posts()[0].body["model"], "scripted", "the server's first model");
+}
+
+#[test]
+fn json_prints_every_event_and_last_how_it_ended() {
+    let project = Project::new();
+    let server = Server::script([
+        Answer::chunks(&[
+            json!({"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]}),
+            delta("text"),
+            call(0, "count", r#"{"text": "abc"}"#),
+            finish("tool_calls"),
+        ]),
+        Answer::chunks(&[delta("!"), call(0, "done", r#"{"summary": "ok"}"#), finish("stop"), usage(7, 3)]),
+    ]);
+    let ended = run(&project, &server, &["--json"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let events = ended.events();
+    let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        types,
+        [
+            "submitted",
+            "turn_started",
+            "reasoning",
+            "text",
+            "tool_call",
+            "tool_started",
+            "tool_finished",
+            "budget",
+            "turn_started",
+            "text",
+            "signal",
+            "finished",
+        ]
+    );
+    let keys = |event: &Value| event.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(
+        keys(&events[0]),
+        ["type", "version", "request_id", "job_name", "worker", "model", "submitted_at_ms",]
+    );
+    let finished = ended.finished();
+    assert_eq!(
+        keys(&finished),
+        ["type", "state", "finish_reason", "text", "signals", "usage", "tool_iterations", "reasoning",]
+    );
+    assert_eq!(finished["state"], "completed");
+    assert_eq!(finished["finish_reason"], "stop");
+    assert_eq!(finished["text"], "text!");
+    assert_eq!(finished["usage"], json!({"prompt_tokens": 7, "completion_tokens": 3}));
+    assert_eq!(finished["tool_iterations"], 1);
+    let signal = &finished["signals"][0];
+    assert_eq!(keys(signal), ["tool_name", "arguments", "emitted_at_ms"]);
+    assert_eq!(signal["arguments"], json!({"summary": "ok"}));
+}
+
+#[test]
+fn a_failed_request_exits_with_1_says_one_line_and_keeps_the_text() {
+    let project = Project::new();
+    let server =
+        Server::script([Answer::chunks(&[delta("so far"), call(0, "broken", "{}"), finish("tool_calls")])]);
+    let ended = run(&project, &server, &[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "so far\n"));
+    let told = "error[tool_execution_error: script]: broken: scripts/broken.lua:2: no luck";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    assert!(ended.stderr.contains("scripts/broken.lua:5"), "the traceback: {}", ended.stderr);
+
+    let ended = run(&project, &server, &["--json"]);
+    assert_eq!(ended.code, Some(1));
+    let finished = ended.finished();
+    let keys: Vec<&String> = finished.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "type",
+            "state",
+            "finish_reason",
+            "fail_reason",
+            "kind",
+            "detail",
+            "text",
+            "signals",
+            "tool_iterations",
+        ]
+    );
+    assert_eq!((&finished["state"], &finished["finish_reason"]), (&json!("failed"), &json!("failed")));
+    assert_eq!(finished["fail_reason"], "tool_execution_error");
+    assert_eq!(finished["kind"], "script");
+}
+
+#[test]
+fn a_refused_connection_exits_with_1_and_names_the_url() {
+    let project = Project::new();
+    let nobody = DeadEnd::new();
+    let ended = project.run(&["run", "hello", "--endpoint", &nobody.endpoint()]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    let last = ended.stderr.lines().last().unwrap();
+    assert!(last.starts_with("error[connect_failed]: no connection to "), "{last}");
+    assert!(last.contains(&nobody.endpoint()) && last.contains("is the server running there?"), "{last}");
+}
+
+#[test]
+fn what_cannot_be_attempted_exits_with_2_and_one_line() {
+    let project = Project::new();
+    let empty = tempfile::tempdir().unwrap();
+    let several = Project::with_worker(r#"(defworker :name "a") (defworker :name "b")"#);
+    let broken = Project::with_worker(r#"(defworker :name "a" :slots "many")"#);
+    let ended = |project: &Project, arguments: &[&str]| project.run(&[&["run", "hi"], arguments].concat());
+    let cases = [
+        (ended(&project, &["--worker", "x"]), "no worker called `x`; the project has none"),
+        (ended(&several, &[]), "the project has several workers (a, b); choose one with --worker NAME"),
+        (ended(&several, &["--worker", "x"]), "no worker called `x`; there are: a, b"),
+        (ended(&broken, &[]), "the worker `a` has errors; see `deftool check`"),
+        (
+            ended(&project, &["--endpoint", "localhost:1"]),
+            "the endpoint `localhost:1` is no HTTP URL; write http://HOST:PORT/v1",
+        ),
+        (ended(&project, &["--project", "nowhere"]), "cannot read"),
+        (Ended::of(command_in(empty.path(), &["run", "hi"]).output().unwrap()), "`deftool init`"),
+        (project.run_with_stdin(&["run", "-"], b"\xff\xfe"), "the prompt on stdin cannot be read"),
+        (project.run_with_stdin(&["run", "-"], b" \n"), "the prompt on stdin is empty"),
+        (project.run(&["run", " "]), "the prompt is empty"),
+    ];
+    for (ended, expected) in cases {
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{expected}: {ended:?}");
+        let last = ended.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("error: ") && last.contains(expected), "{expected}: {}", ended.stderr);
+    }
+    assert_eq!(project.run(&["run"]).code, Some(2), "no prompt");
+}
+
+/// Only where the ports that are looked at are free.
+#[test]
+fn no_endpoint_exits_with_2_and_says_how_to_give_one() {
+    let is_free = |port: u16| std::net::TcpStream::connect(("127.0.0.1", port)).is_err();
+    if !is_free(8080) || !is_free(11434) {
+        return;
+    }
+    let project = Project::new();
+    let mut command = project.command(&["run", "hello"]);
+    let ended = Ended::of(command.env("OPENAI_BASE_URL", "").output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    for way in ["--endpoint", "OPENAI_BASE_URL", ":endpoint", "8080", "11434"] {
+        assert!(ended.stderr.contains(way), "{way}: {}", ended.stderr);
+    }
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+}
+
+#[test]
+fn the_endpoint_comes_from_the_command_line_then_the_spec_then_the_environment() {
+    let [first, second, third] = ["one", "two", "three"].map(|text| Server::script([Answer::text(text)]));
+    let worker = format!(r#"(defworker :name "w" :endpoint "{}" :model "named")"#, second.endpoint());
+    let (with, without) = (Project::with_worker(&worker), Project::new());
+    let ask = |project: &Project, arguments: &[&str]| {
+        let mut command = project.command(&[&["run", "hi"], arguments].concat());
+        Ended::of(command.env("OPENAI_BASE_URL", third.endpoint()).output().unwrap()).stdout
+    };
+    assert_eq!(ask(&with, &["--endpoint", &first.endpoint(), "--model", "mine"]), "one\n");
+    assert_eq!(ask(&with, &[]), "two\n");
+    assert_eq!(ask(&without, &[]), "three\n");
+    let models = [&first, &second, &third].map(|server| server.posts()[0].body["model"].clone());
+    assert_eq!(models, ["mine", "named", "scripted"]);
+}
+
+#[test]
+fn a_key_is_taken_from_the_variable_that_the_worker_names_and_told_to_nobody() {
+    let key = "sk-0123456789abcdef";
+    let project = Project::with_worker(r#"(defworker :name "w" :api-key-env "MY_KEY")"#);
+    let server = Server::script([Answer::error(401, &[], &format!("bad key {key}")).byte_by_byte()]);
+    for json in [&["--json"][..], &[]] {
+        let endpoint = server.endpoint();
+        let mut command = project.command(&[&["run", "hello", "--endpoint", &endpoint], json].concat());
+        command.env("MY_KEY", key).env("OPENAI_API_KEY", "sk-another-that-is-not-sent");
+        let ended = Ended::of(command.output().unwrap());
+        assert_eq!(ended.code, Some(1));
+        assert!(!format!("{ended:?}").contains("0123456789"), "{ended:?}");
+        assert!(format!("{ended:?}").contains("bad key [redacted]"), "{ended:?}");
+    }
+    let bearer = format!("Bearer {key}");
+    assert!(server.posts().iter().all(|post| post.header("authorization") == Some(&bearer)));
+}
+
+/// Sends the signal of Ctrl-C.
+#[cfg(unix)]
+fn interrupt(child: &Child) {
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+}
+
+/// Reads stdout until it holds `text`.
+#[cfg(unix)]
+fn read_until(child: &mut Child, text: &str) -> String {
+    let out = child.stdout.as_mut().unwrap();
+    let mut read = Vec::new();
+    let mut byte = [0];
+    while !String::from_utf8_lossy(&read).contains(text) {
+        assert_eq!(out.read(&mut byte).unwrap(), 1, "stdout ended: {}", String::from_utf8_lossy(&read));
+        read.push(byte[0]);
+    }
+    String::from_utf8(read).unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_in_the_stream_keeps_the_text_disconnects_and_exits_with_130() {
+    let project = Project::new();
+    let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
+    let endpoint = server.endpoint();
+    let mut child = project.spawn(&["run", "hello", "--endpoint", &endpoint, "--record", "s.jsonl"]);
+    let begun = read_until(&mut child, "so far");
+    let interrupted = Instant::now();
+    interrupt(&child);
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert!(interrupted.elapsed() < Duration::from_secs(2), "{:?}", interrupted.elapsed());
+    assert_eq!((ended.code, begun + &ended.stdout), (Some(130), String::from("so far\n")));
+    assert_eq!(ended.stderr, "canceled; the text so far is kept\n");
+    server.wait_for_client_to_leave();
+    drop(server);
+    // And so it plays again.
+    let again = project.run(&["run", "--replay", "s.jsonl"]);
+    assert_eq!((again.code, again.stdout.as_str()), (Some(130), "so far\n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_in_a_tool_stops_it_and_json_ends_with_finished() {
+    let project = Project::new();
+    project.write("scripts/count.lua", "return function(text, times) while true do end end");
+    let server = Server::script([Answer::calls(&[("count", r#"{"text": "abc"}"#)])]);
+    let endpoint = server.endpoint();
+    let mut child = project.spawn(&["run", "hello", "--json", "--endpoint", &endpoint]);
+    let begun = read_until(&mut child, "\"tool_started\"");
+    interrupt(&child);
+    let rest = Ended::of(child.wait_with_output().unwrap());
+    let ended = Ended { stdout: begun + &rest.stdout, ..rest };
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    let finished = ended.finished();
+    assert_eq!((&finished["state"], &finished["fail_reason"]), (&json!("canceled"), &json!("canceled")));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_while_the_endpoint_is_looked_for_exits_with_130() {
+    let project = Project::new();
+    // It accepts and says nothing, so that the look at its models takes long.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());
+    let child = project.spawn(&["run", "hello", "--endpoint", &endpoint]);
+    let (_connection, _) = listener.accept().unwrap();
+    interrupt(&child);
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
+}
+
+/// The server goes on asking for a tool's result until `is_new` likes one.
+fn until(is_new: impl Fn(&str) -> bool + Send + Sync + 'static) -> Server {
+    Server::answering(move |_, request| {
+        let results = request.contents("tool");
+        if results.last().is_some_and(|result| is_new(result)) {
+            return Answer::text("over");
+        }
+        // A turn takes a while, so that a save has time to be seen.
+        let call = call(0, "count", r#"{"text": "abc"}"#);
+        Answer::stream().wait_ms(40).chunk(&call).chunk(&finish("tool_calls")).done().end()
+    })
+}
+
+#[test]
+fn a_script_saved_between_two_turns_is_used_by_the_next_one() {
+    let project = Project::with_worker(r#"(defworker :name "w" :tool-budget 500)"#);
+    let server = until(|result| result.contains("new"));
+    let endpoint = server.endpoint();
+    let child = project.spawn(&["run", "hello", "--json", "--endpoint", &endpoint]);
+    server.wait_for_posts(2);
+    project.write("scripts/count.lua", "return function(text, times) return 'new' end");
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, &ended.finished()["text"]), (Some(0), &json!("over")), "{}", ended.stderr);
+    let events = ended.events();
+    let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let reloads: Vec<usize> = (0..types.len()).filter(|&at| types[at] == "reloaded").collect();
+    assert_eq!(reloads.len(), 1, "{types:?}");
+    assert_eq!(types[reloads[0] + 1], "turn_started");
+    assert_eq!(events[reloads[0]]["generation"], 2);
+    let results: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["type"] == "tool_finished")
+        .map(|event| &event["result"])
+        .collect();
+    let (last, old) = results.split_last().unwrap();
+    assert_eq!(*last, &json!("new"));
+    assert!(old.iter().all(|result| **result == json!({"length": 3})), "{results:?}");
+}
+
+#[test]
+fn a_script_saved_broken_leaves_the_last_good_one_and_the_repair_is_taken() {
+    let project = Project::with_worker(r#"(defworker :name "w" :tool-budget 500)"#);
+    let server = until(|result| result.contains("repaired"));
+    let endpoint = server.endpoint();
+    let child = project.spawn(&["run", "hello", "--json", "--endpoint", &endpoint]);
+    server.wait_for_posts(2);
+    project.write("scripts/count.lua", "return function(text, times) return 'broken'");
+    // Long enough to be seen, whatever the machine does meanwhile.
+    server.wait_for_posts(server.posts().len() + 15);
+    project.write("scripts/count.lua", "return function(text, times) return 'repaired' end");
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, &ended.finished()["text"]), (Some(0), &json!("over")), "{}", ended.stderr);
+    let events = ended.events();
+    let results: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["type"] == "tool_finished")
+        .map(|event| &event["result"])
+        .collect();
+    let (_, old) = results.split_last().unwrap();
+    assert!(old.iter().all(|result| **result == json!({"length": 3})), "{results:?}");
+}
+
+mod call {
+    //! One validated call of one tool.
+
+    use super::*;
+
+    #[test]
+    fn a_result_is_printed_as_json_and_exits_with_0() {
+        let project = Project::new();
+        let ended = project.run(&["call", "count", r#"{"text": "abc", "times": 2}"#]);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        assert_eq!(ended.stdout, "{\n  \"length\": 6\n}\n");
+        let ended = project.run_with_stdin(&["call", "count", "-", "--json"], br#"{"text": "abc"}"#);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["ok", "result", "elapsed_ms"]);
+        assert_eq!((&report["ok"], &report["result"]), (&json!(true), &json!({"length": 3})));
+        assert!(report["elapsed_ms"].is_f64());
+    }
+
+    #[test]
+    fn null_is_a_result() {
+        let project = Project::new();
+        project.write("scripts/broken.lua", "return function() return nil end");
+        let report = project.run(&["call", "broken", "--json"]);
+        assert_eq!(report.code, Some(0), "{report:?}");
+        let report: Value = serde_json::from_str(&report.stdout).unwrap();
+        assert_eq!((&report["ok"], report.get("result")), (&json!(true), Some(&Value::Null)));
+    }
+
+    #[test]
+    fn every_failure_has_its_kind_one_line_and_exit_1() {
+        let project = Project::new();
+        let spec = |name: &str, more: &str| {
+            format!("(deftool :name \"{name}\" :description \"x\" :args () {more})\n")
+        };
+        let names = ["gone", "syntax", "endless", "odd", "forbidden", "told"];
+        let more = |name| if name == "endless" { ":timeout \"200ms\"" } else { "" };
+        let specs: String = names.iter().map(|name| spec(name, more(*name))).collect();
+        project.write("specs/more.eld", specs + "(deftool :name \"typo\" :description \"x\" :args \"none\")");
+        project.write("scripts/syntax.lua", "return function()\n  return 1 +\nend");
+        project.write("scripts/endless.lua", "return function() while true do end end");
+        project.write("scripts/odd.lua", "return function() return { f = print } end");
+        project.write("scripts/forbidden.lua", "return function() return fs.read('/etc/hostname') end");
+        project.write("scripts/told.lua", "return function() error(tool.failure('nothing found')) end");
+
+        let cases: &[(&[&str], &str, &[&str])] = &[
+            (&["cuont"], "unknown_tool", &["no tool called `cuont`; did you mean `count`?"]),
+            (&["zzz"], "unknown_tool", &["there are: broken, count"]),
+            (&["done", r#"{"summary": "x"}"#], "unknown_tool", &["`done` is an exit tool"]),
+            (
+                &["count", "{text: 1}"],
+                "invalid_arguments",
+                &["the arguments of `count` are not JSON", "line 1"],
+            ),
+            (&["count", "[1]"], "invalid_arguments", &["must be a JSON object"]),
+            (&["count", "{}"], "invalid_arguments", &["`count`: ", "text"]),
+            (&["count", r#"{"text": 1, "more": 2}"#], "invalid_arguments", &[".text", "more"]),
+            (&["gone"], "load", &["`gone` has no script: scripts/gone.lua is not there"]),
+            (&["syntax"], "load", &["scripts/syntax.lua:3"]),
+            (&["typo"], "load", &["the spec of `typo` has errors: specs/more.eld:7:"]),
+            (&["broken"], "script", &["scripts/broken.lua:2: no luck", "scripts/broken.lua:5"]),
+            (&["told"], "failure", &["nothing found"]),
+            (&["endless"], "timeout", &["200 ms", "scripts/endless.lua:1"]),
+            (&["odd"], "unserialisable", &[".f", "function"]),
+            (&["forbidden"], "permission", &["/etc/hostname", ":allow"]),
+        ];
+        for (arguments, kind, says) in cases {
+            let ended = project.run(&[&["call"], *arguments].concat());
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{arguments:?}: {ended:?}");
+            let first = ended.stderr.lines().next().unwrap();
+            assert!(first.starts_with(&format!("error[{kind}]: ")), "{arguments:?}: {}", ended.stderr);
+            for part in *says {
+                assert!(ended.stderr.contains(part), "{arguments:?}: {part}: {}", ended.stderr);
+            }
+
+            let ended = project.run(&[&["call", "--json"], *arguments].concat());
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""), "{arguments:?}: {ended:?}");
+            assert_eq!(ended.stdout.lines().count(), 1);
+            let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+            let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+            assert_eq!(keys, ["ok", "error", "elapsed_ms"]);
+            assert_eq!((&report["ok"], &report["error"]["kind"]), (&json!(false), &json!(kind)));
+            let error = report["error"].to_string();
+            let message = report["error"]["message"].as_str().unwrap();
+            assert!(!message.is_empty() && !message.contains('\n'), "{arguments:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_attempted_exits_with_2() {
+        let empty = tempfile::tempdir().unwrap();
+        let ended = Ended::of(command_in(empty.path(), &["call", "count"]).output().unwrap());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+        assert!(ended.stderr.contains("no project here"), "{}", ended.stderr);
+        assert_eq!(Project::new().run(&["call"]).code, Some(2));
+        let ended = Project::new().run_with_stdin(&["call", "count", "-"], b"\xff");
+        assert_eq!(ended.code, Some(1), "the call was attempted: {ended:?}");
+        assert!(ended.stderr.contains("stdin"), "{}", ended.stderr);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn ctrl_c_exits_with_130() {
+        let project = Project::new();
+        project.write("scripts/broken.lua", "return function() log.info('begun') while true do end end");
+        let mut child = project.spawn(&["call", "broken"]);
+        let err = child.stderr.as_mut().unwrap();
+        let mut line = [0; 5];
+        err.read_exact(&mut line).unwrap();
+        interrupt(&child);
+        let ended = Ended::of(child.wait_with_output().unwrap());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
+    }
+}

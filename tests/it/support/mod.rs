@@ -1,0 +1,7 @@
+//! What several tests need.
+
+// A test that cannot go on fails.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+pub(crate) mod project;
+pub(crate) mod server;

@@ -1,0 +1,94 @@
+//! The API key comes back from no server, wherever and however it is cut.
+
+use std::sync::Arc;
+
+use deftool::worker::{Recorder, Recording, SubmitRequest, Worker};
+use serde_json::json;
+
+use super::bench::*;
+use crate::support::server::{Act, Answer, Server, call, delta, event, finish};
+
+const KEY: &str = "sk-proj-0123456789abcdef";
+
+/// Everything that is left of a request: its events, its outcome, its recording, what can be printed of the worker.
+async fn everything(answers: impl IntoIterator<Item = Answer>) -> String {
+    let server = Server::script(answers);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let recorder = Arc::new(Recorder::create(&path).unwrap());
+    let worker = Worker::start(config(), echo(), http(&server.endpoint(), Some(KEY)));
+    let request = SubmitRequest { recorder: Some(Arc::clone(&recorder)), ..SubmitRequest::prompt("hello") };
+    let id = worker.submit(request).unwrap();
+    let ended = super::bench::finish(&worker, &id).await;
+    recorder.close().unwrap();
+    assert_eq!(server.posts()[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    let events: Vec<String> = ended.events.iter().map(|event| json!(event).to_string()).collect();
+    let lines = std::fs::read_to_string(&path).unwrap();
+    let replayed = format!("{:?}", Recording::read(&path).unwrap());
+    format!("{}\n{lines}\n{replayed}\n{worker:?}\n{:?}", events.join("\n"), ended.outcome)
+}
+
+#[tokio::test]
+async fn the_key_never_comes_back() {
+    let sentence = format!("Incorrect API key provided: {KEY}. ");
+    let echoed = delta(&sentence);
+    let frame = event(&echoed);
+    let (head, tail) = frame.split_at(frame.find(KEY).unwrap() + 10);
+    let arguments = json!({"at": KEY}).to_string();
+    let cases = vec![
+        ("401", vec![Answer::error(401, &[], &sentence)]),
+        ("401, cut", vec![Answer::error(401, &[], &sentence).byte_by_byte()]),
+        ("retried 429", vec![Answer::error(429, &[("retry-after", "0")], &sentence)]),
+        ("redirect", vec![Answer::whole(302, &[("location", &format!("http://other/v1?key={KEY}"))], "")]),
+        ("text", vec![Answer::chunks(&[echoed.clone(), finish("stop")])]),
+        ("text, cut between reads", vec![Answer::stream().piece(head).wait_ms(30).piece(tail).done().end()]),
+        ("text, byte by byte", vec![Answer::chunks(&[echoed.clone(), finish("stop")]).byte_by_byte()]),
+        ("text, then a reset", vec![Answer::stream().chunk(&echoed).then(Act::Reset)]),
+        ("an error in the stream", vec![Answer::stream().chunk(&json!({"error": sentence})).end()]),
+        ("HTML", vec![Answer::whole(200, &[], &format!("<title>{sentence}</title>"))]),
+        ("an empty stream's reason", vec![Answer::stream().end(), Answer::error(400, &[], &sentence)]),
+        (
+            "a call",
+            vec![Answer::chunks(&[call(0, "look", &arguments), finish("stop")]), Answer::text("fine")],
+        ),
+        ("an exit call", vec![Answer::chunks(&[call(0, "done", &arguments), finish("stop")])]),
+        ("an unknown name", vec![Answer::chunks(&[call(0, KEY, "{}"), finish("stop")])]),
+    ];
+    let checks = cases.into_iter().map(|(name, answers)| async move {
+        let left = everything(answers).await;
+        assert!(left.contains("[redacted]"), "{name}: the server's words are gone: {left}");
+        assert!(!left.contains(KEY), "{name}: {left}");
+        assert!(!left.contains(&KEY[4..]), "{name}, in part: {left}");
+    });
+    futures_util::future::join_all(checks).await;
+}
+
+#[tokio::test]
+async fn a_password_in_the_endpoint_is_not_told() {
+    let server = Server::script([Answer::error(404, &[], "nothing here")]);
+    let endpoint = server.endpoint().replace("http://", "http://user:hunter2hunter2@");
+    let worker = Worker::start(config(), echo(), http(&endpoint, None));
+    let ended = ask(&worker).await;
+    let (.., detail, _) = ended.failed();
+    assert!(detail.contains(&server.endpoint()[7..]) && !detail.contains("hunter2"), "{detail}");
+}
+
+#[tokio::test]
+async fn a_key_that_no_header_takes_is_refused_in_words() {
+    use deftool::worker::HttpTransport;
+    for key in ["two words", "line\nend", "schlüssel"] {
+        let made = HttpTransport::new("http://127.0.0.1:1/v1", Some(key.to_owned()), config().timers.connect);
+        let error = made.unwrap_err();
+        assert!(error.contains("the API key holds") && !error.contains(key), "{error}");
+    }
+}
+
+#[test]
+fn what_holds_the_key_does_not_print_it() {
+    use deftool::worker::{EndpointOptions, HttpTransport};
+    let key = || Some(KEY.to_owned());
+    let transport = HttpTransport::new("http://127.0.0.1:1/v1", key(), config().timers.connect).unwrap();
+    let options = EndpointOptions { key: key(), ..EndpointOptions::default() };
+    let printed = format!("{transport:?} {options:?}");
+    assert!(printed.contains("127.0.0.1") && !printed.contains(KEY), "{printed}");
+}

@@ -1,0 +1,220 @@
+//! Slots and results.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use deftool::request::{Event, FailReason, FinalState, RequestState};
+use deftool::worker::{ResultError, SubmitError, SubmitRequest, Worker, WorkerState};
+
+use super::bench::*;
+use crate::support::server::{Answer, Server};
+
+fn prompt() -> SubmitRequest {
+    SubmitRequest::prompt("hello")
+}
+
+#[tokio::test]
+async fn a_request_too_many_is_refused_at_once() {
+    let server = Server::script([Answer::silent()]);
+    let mut config = config();
+    config.slots = 2;
+    let worker = worker(&server, config);
+    let first = worker.submit(prompt()).unwrap();
+    let second = worker.submit(prompt()).unwrap();
+    assert_ne!(first, second);
+    assert_eq!(worker.submit(prompt()), Err(SubmitError::NoSlotAvailable));
+    assert_eq!(worker.in_flight(), 2);
+    worker.cancel(&first);
+    finish(&worker, &first).await;
+    worker.submit(prompt()).unwrap();
+}
+
+#[tokio::test]
+async fn whoever_hears_of_the_end_finds_the_slot_free() {
+    let server = Server::answering(|_, request| match request.contents("user")[0].as_str() {
+        "0" => Answer::text("fine"),
+        "1" => Answer::error(400, &[], "no"),
+        _ => Answer::silent(),
+    });
+    let worker = worker(&server, config());
+    for round in 0..30 {
+        let prompt = SubmitRequest::prompt((round % 3).to_string());
+        let id = worker.submit(prompt).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        if round % 3 == 2 {
+            worker.cancel(&id);
+        }
+        let mut events = worker.events(&id, 0).unwrap();
+        while let Some(event) = events.next().await {
+            if let Event::Finished(outcome) = &*event {
+                let states = [FinalState::Completed, FinalState::Failed, FinalState::Canceled];
+                assert_eq!(outcome.state, states[round % 3]);
+                break;
+            }
+        }
+        assert_eq!(worker.in_flight(), 0, "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn results_stay_until_they_are_taken_or_too_many() {
+    let server = Server::answering(|index, _| Answer::text(&format!("answer {index}")));
+    let mut config = config();
+    config.keep_results = 2;
+    let worker = worker(&server, config);
+    assert_eq!(worker.result("req_unknown"), Err(ResultError::Unknown));
+    assert!(!worker.cancel("req_unknown"));
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let id = worker.submit(prompt()).unwrap();
+        assert_eq!(worker.result(&id), Err(ResultError::NotReady));
+        assert_eq!(worker.take_result(&id), Err(ResultError::NotReady));
+        finish(&worker, &id).await;
+        ids.push(id);
+    }
+    assert_eq!(worker.result(&ids[0]), Err(ResultError::Unknown), "the oldest went");
+    assert_eq!(worker.result(&ids[1]).unwrap().text, "answer 1");
+    assert_eq!(worker.result(&ids[1]).unwrap().text, "answer 1", "a result can be had again");
+    assert_eq!(worker.take_result(&ids[1]).unwrap().text, "answer 1");
+    assert_eq!(worker.result(&ids[1]), Err(ResultError::Unknown), "and is gone once it was taken");
+    assert!(worker.request_status(&ids[1]).is_none());
+    assert_eq!(worker.request_status(&ids[2]).unwrap().state, RequestState::Completed);
+}
+
+#[tokio::test]
+async fn events_can_be_had_from_any_offset_while_they_come_and_afterwards() {
+    let server = Server::script([Answer::stream().delta("one").wait_ms(30).delta("two").done().end()]);
+    let worker = worker(&server, config());
+    let id = worker.submit(prompt()).unwrap();
+    let offsets = 0..8;
+    let readers: Vec<_> = offsets
+        .clone()
+        .map(|offset| {
+            let mut stream = worker.events(&id, offset).unwrap();
+            tokio::spawn(async move {
+                let mut events = Vec::new();
+                while let Some(event) = stream.next().await {
+                    events.push((*event).clone());
+                }
+                events
+            })
+        })
+        .collect();
+    let whole = finish(&worker, &id).await.events;
+    for (offset, reader) in offsets.zip(readers) {
+        assert_eq!(reader.await.unwrap(), whole.get(offset..).unwrap_or_default(), "from {offset}");
+    }
+}
+
+/// The last event came between two looks of a reader: it must not be missed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_reader_misses_the_last_event() {
+    let server = Server::answering(|_, _| Answer::text("x"));
+    let mut config = config();
+    config.slots = 64;
+    config.keep_results = 1000;
+    let worker = worker(&server, config);
+    for _ in 0..4 {
+        let ids: Vec<String> = (0..16).map(|_| worker.submit(prompt()).unwrap()).collect();
+        let readers: Vec<_> = ids
+            .iter()
+            .flat_map(|id| (0..8).map(|_| worker.events(id, 0).unwrap()))
+            .map(|mut stream| {
+                tokio::spawn(async move {
+                    let mut last = None;
+                    while let Some(event) = stream.next().await {
+                        last = Some(event);
+                    }
+                    last
+                })
+            })
+            .collect();
+        for reader in readers {
+            let last = reader.await.unwrap().unwrap();
+            assert!(matches!(&*last, Event::Finished(_)), "{last:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_in_the_stream_disconnects_at_once_and_keeps_the_text() {
+    let server =
+        Server::script([Answer::stream().delta("so far").then(crate::support::server::Act::Silence)]);
+    let worker = worker(&server, config());
+    let id = worker.submit(prompt()).unwrap();
+    wait_for_text(&worker, &id, 6).await;
+    let canceled = Instant::now();
+    assert!(worker.cancel(&id));
+    let ended = finish(&worker, &id).await;
+    let (reason, _, _, text) = ended.failed();
+    assert_eq!((reason, text), (FailReason::Canceled, "so far"));
+    assert_eq!(ended.outcome.state, FinalState::Canceled);
+    let left = tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
+    assert!(left - canceled < Duration::from_millis(500), "{:?}", left - canceled);
+}
+
+#[tokio::test]
+async fn a_cancel_before_the_headers_and_between_tries_ends_the_request() {
+    let server = Server::script([Answer::error(503, &[("retry-after", "30")], "loading"), Answer::silent()]);
+    let worker = worker(&server, config());
+    let id = worker.submit(prompt()).unwrap();
+    let mut events = worker.events(&id, 0).unwrap();
+    while !matches!(&*events.next().await.unwrap(), Event::Retry { delay_ms: 30_000, .. }) {}
+    worker.cancel(&id);
+    assert_eq!(finish(&worker, &id).await.outcome.state, FinalState::Canceled);
+
+    let id = worker.submit(prompt()).unwrap();
+    let server = tokio::task::spawn_blocking(move || {
+        server.wait_for_posts(2);
+        server
+    });
+    let server = server.await.unwrap();
+    worker.cancel(&id);
+    assert_eq!(finish(&worker, &id).await.outcome.state, FinalState::Canceled);
+    tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cancel_while_a_tool_runs_drops_the_tools_future() {
+    let server = Server::script([Answer::calls(&[("look", "{}")])]);
+    let (toolbox, dropped) = endless();
+    let worker = Worker::start(config(), toolbox, http(&server.endpoint(), None));
+    let id = worker.submit(prompt()).unwrap();
+    let mut events = worker.events(&id, 0).unwrap();
+    while !matches!(&*events.next().await.unwrap(), Event::ToolStarted { .. }) {}
+    let status = worker.request_status(&id).unwrap();
+    assert_eq!((status.state, status.running_tool.as_deref()), (RequestState::ToolRunning, Some("look")));
+    worker.cancel(&id);
+    assert_eq!(finish(&worker, &id).await.outcome.state, FinalState::Canceled);
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn the_first_end_wins() {
+    let server = Server::script([Answer::text("whole")]);
+    let worker = worker(&server, config());
+    let id = worker.submit(prompt()).unwrap();
+    let ended = finish(&worker, &id).await;
+    worker.cancel(&id);
+    worker.stop();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(worker.result(&id).unwrap(), ended.outcome);
+    assert_eq!(finish(&worker, &id).await.events, ended.events);
+}
+
+#[tokio::test]
+async fn a_stop_cancels_what_runs_keeps_results_and_takes_nothing_more() {
+    let server = Server::script([Answer::text("kept"), Answer::silent()]);
+    let mut config = config();
+    config.slots = 2;
+    let worker = worker(&server, config);
+    assert_eq!(worker.state(), WorkerState::Ready);
+    let kept = worker.submit(prompt()).unwrap();
+    finish(&worker, &kept).await;
+    let running = worker.submit(prompt()).unwrap();
+    worker.stop();
+    assert_eq!(finish(&worker, &running).await.outcome.state, FinalState::Canceled);
+    assert_eq!(worker.state(), WorkerState::Stopped);
+    assert_eq!(worker.submit(prompt()), Err(SubmitError::WorkerNotReady));
+    assert_eq!(worker.in_flight(), 0);
+    assert_eq!(worker.result(&kept).unwrap().text, "kept");
+}

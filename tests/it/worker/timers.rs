@@ -1,0 +1,314 @@
+//! Every timer, under a paused clock and a fake transport; a few on a real socket.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deftool::request::{Event, FailReason};
+use deftool::tool::ToolCall;
+use deftool::worker::{Incoming, Outgoing, SubmitRequest, Transport, TransportError, Worker};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::bench::*;
+use crate::support::server::{Act, Answer, Server, delta, event, finish};
+
+/// A piece of a body.
+#[derive(Clone)]
+pub(super) enum Piece {
+    /// Bytes.
+    Bytes(String),
+    /// A while in which nothing comes.
+    Wait(Duration),
+    /// Nothing more, and no end.
+    Silence,
+    /// The end.
+    End,
+    /// Comments as fast as they are read, and no end.
+    Flood,
+}
+
+/// A reply that comes after a while; `None`: never.
+pub(super) struct Reply {
+    after: Option<Duration>,
+    pieces: Vec<Piece>,
+}
+
+impl Reply {
+    pub(super) fn with(pieces: impl IntoIterator<Item = Piece>) -> Self {
+        Self { after: Some(Duration::ZERO), pieces: pieces.into_iter().collect() }
+    }
+
+    pub(super) fn silent() -> Self {
+        Self { after: None, pieces: Vec::new() }
+    }
+}
+
+/// A transport whose replies are scripted, in order.
+pub(super) struct Scripted(Mutex<VecDeque<Reply>>);
+
+impl Scripted {
+    pub(super) fn new(replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(replies.into_iter().collect())))
+    }
+}
+
+impl Transport for Scripted {
+    fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
+        let reply = self.0.lock().unwrap().pop_front().expect("a reply to every request");
+        async move {
+            match reply.after {
+                Some(after) => sleep(after).await,
+                None => std::future::pending().await,
+            }
+            let body = stream::unfold(VecDeque::from(reply.pieces), |mut pieces| async move {
+                loop {
+                    match pieces.pop_front()? {
+                        Piece::Bytes(text) => return Some((Ok(text.into_bytes()), pieces)),
+                        Piece::Wait(time) => sleep(time).await,
+                        Piece::Silence => std::future::pending().await,
+                        Piece::End => return None,
+                        Piece::Flood => {
+                            pieces.push_front(Piece::Flood);
+                            // The clock of these tests stands still while there is work.
+                            tokio::time::advance(Duration::from_millis(100)).await;
+                            return Some((Ok(b": ping\n\n".to_vec()), pieces));
+                        }
+                    }
+                }
+            });
+            Ok(Incoming { status: 200, retry_after: None, location: None, body: body.boxed() })
+        }
+        .boxed()
+    }
+
+    fn url(&self) -> &'static str {
+        "http://scripted/v1/chat/completions"
+    }
+}
+
+fn text(text: &str) -> Piece {
+    Piece::Bytes(event(&delta(text)))
+}
+
+fn comment() -> Piece {
+    Piece::Bytes(String::from(": ping\n\n"))
+}
+
+fn progress(processed: u64) -> Piece {
+    let told = json!({"choices": [], "prompt_progress": {"processed": processed, "total": 100}});
+    Piece::Bytes(event(&told))
+}
+
+fn wait(seconds: u64) -> Piece {
+    Piece::Wait(Duration::from_secs(seconds))
+}
+
+fn last() -> Piece {
+    Piece::Bytes(event(&finish("stop")) + "data: [DONE]\n\n")
+}
+
+/// How a request of these pieces ends: the failure's kind or `completed`, and after how many seconds.
+async fn play(pieces: impl IntoIterator<Item = Piece>) -> (String, u64, String) {
+    let worker = Worker::start(config(), echo(), Scripted::new([Reply::with(pieces)]));
+    let started = Instant::now();
+    let ended = ask_for_hours(&worker).await;
+    let kind = ended.outcome.kind.clone().unwrap_or_else(|| String::from("completed"));
+    if let Some(detail) = &ended.outcome.detail {
+        assert!(detail.contains("http://scripted/v1") && detail.contains("(the worker's :"), "{detail}");
+    }
+    assert_eq!(worker.in_flight(), 0);
+    (kind, started.elapsed().as_secs(), ended.outcome.text.clone())
+}
+
+fn ends(kind: &str, seconds: u64, text: &str) -> (String, u64, String) {
+    (kind.to_owned(), seconds, text.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_head_ends_the_request_and_a_llama_cpp_is_given_longer() {
+    for (llama_cpp, limit) in [(false, 30), (true, 600)] {
+        let mut config = config();
+        config.llama_cpp = llama_cpp;
+        let worker = Worker::start(config, echo(), Scripted::new([Reply::silent()]));
+        let started = Instant::now();
+        let ended = ask_for_hours(&worker).await;
+        let (reason, kind, detail, _) = ended.failed();
+        assert_eq!((reason, kind), (FailReason::HeadersTimeout, "headers_timeout"));
+        assert!(
+            detail.contains(&format!(
+                "http://scripted/v1/chat/completions: no response headers within {limit} s"
+            ))
+        );
+        assert_eq!(started.elapsed(), Duration::from_secs(limit));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_comes_in_time_is_waited_for() {
+    let reply = Reply { after: Some(Duration::from_secs(29)), pieces: vec![text("late"), last()] };
+    let worker = Worker::start(config(), echo(), Scripted::new([reply]));
+    assert_eq!(ask_for_hours(&worker).await.text(), "late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_after_bytes_ends_the_request_by_the_byte_clock() {
+    assert_eq!(play([Piece::Silence]).await, ends("stall_timeout", 120, ""));
+    let pieces = [comment(), wait(100), comment(), Piece::Silence];
+    assert_eq!(play(pieces).await, ends("stall_timeout", 220, ""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn comments_keep_the_byte_clock_alive_and_not_the_token_clock() {
+    let comments = || std::iter::repeat_n([wait(30), comment()], 200).flatten();
+    // Before the first token: 30 minutes.
+    assert_eq!(play(comments()).await, ends("first_token_timeout", 1800, ""));
+    // After it: 120 s.
+    let begun = [text("so far")].into_iter().chain(comments());
+    assert_eq!(play(begun).await, ends("token_stall", 120, "so far"));
+    // A first token after 29 minutes is none too late.
+    let late = std::iter::repeat_n([wait(30), comment()], 58).flatten().chain([text("at last"), last()]);
+    assert_eq!(play(late).await, ends("completed", 1740, "at last"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_with_the_prompt_resets_the_wait_for_the_first_token() {
+    let slow = |count: u64| (0..count).flat_map(|number| [wait(100), progress(number)]);
+    let long = slow(40).chain([text("at last"), last()]);
+    assert_eq!(play(long).await, ends("completed", 4000, "at last"));
+    // But it is no token after the first.
+    let begun = [text("so far")].into_iter().chain(slow(40));
+    assert_eq!(play(begun).await, ends("token_stall", 120, "so far"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_and_reasoning_are_tokens() {
+    let reasoning = json!({"choices": [{"index": 0, "delta": {"reasoning_content": "hm "}}]});
+    let arguments = json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": " "}}]}}]});
+    for token in [reasoning, arguments] {
+        let tokens = (0..20).flat_map(|_| [wait(100), Piece::Bytes(event(&token))]);
+        let (kind, seconds, _) = play(tokens.chain([Piece::Silence])).await;
+        assert!(seconds >= 2000, "{token}: {kind} after {seconds} s");
+    }
+}
+
+/// Bytes that are always there leave no deadline its turn, unless it is looked at.
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_comments_does_not_hide_a_stall() {
+    let (kind, seconds, text) = play([text("so far"), Piece::Flood]).await;
+    assert_eq!((kind.as_str(), text.as_str()), ("token_stall", "so far"));
+    assert!((120..125).contains(&seconds), "{seconds}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_finish_reason_an_open_connection_is_not_waited_for() {
+    let finished = || [text("whole"), Piece::Bytes(event(&finish("stop")))];
+    let (kind, seconds, text) = play(finished().into_iter().chain([Piece::Silence])).await;
+    assert_eq!((kind.as_str(), text.as_str()), ("completed", "whole"));
+    assert!(seconds <= 10, "{seconds}");
+    let comments = std::iter::repeat_n([wait(3), comment()], 100).flatten();
+    let (kind, seconds, _) = play(finished().into_iter().chain(comments)).await;
+    assert_eq!(kind, "completed");
+    assert!(seconds <= 10, "{seconds}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tools_own_limit_wins_over_the_workers() {
+    for (tool, limit) in [("look", Duration::from_secs(30)), ("slow", Duration::from_millis(50))] {
+        let called = Reply::with([
+            text("so far"),
+            Piece::Bytes(event(&crate::support::server::call(0, tool, "{}"))),
+            last(),
+        ]);
+        let (toolbox, dropped) = endless();
+        let worker = Worker::start(config(), toolbox, Scripted::new([called]));
+        let started = Instant::now();
+        let ended = ask_for_hours(&worker).await;
+        let (reason, kind, detail, text) = ended.failed();
+        assert_eq!((reason, kind, text), (FailReason::ToolExecutionError, "timeout", "so far"));
+        assert_eq!(detail, format!("{tool}: no result within {} s", limit.as_secs_f64()));
+        assert_eq!(dropped.load(Ordering::SeqCst), 1);
+        // A runner is given a second to stop the call itself.
+        assert!(
+            (limit..limit + Duration::from_secs(2)).contains(&started.elapsed()),
+            "{:?}",
+            started.elapsed()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limit_of_the_whole_request_holds_wherever_it_is() {
+    let config = || with_timers(|timers| timers.total = Some(Duration::from_secs(10)));
+    let slow_tool = || {
+        toolbox(FakeTools(|_: ToolCall, _| async {
+            sleep(Duration::from_secs(7)).await;
+            Ok(Value::Null)
+        }))
+    };
+    let called = || {
+        Reply::with([
+            text("so far"),
+            Piece::Bytes(event(&crate::support::server::call(0, "look", "{}"))),
+            last(),
+        ])
+    };
+    let cases = [
+        ("before the head", vec![Reply::silent()], ""),
+        ("in the stream", vec![Reply::with([text("so far"), Piece::Silence])], "so far"),
+        ("in a stream of comments", vec![Reply::with([text("so far"), Piece::Flood])], "so far"),
+        ("in a tool", vec![called(), called()], "so farso far"),
+    ];
+    for (name, replies, expected) in cases {
+        let worker = Worker::start(config(), slow_tool(), Scripted::new(replies));
+        let started = Instant::now();
+        let ended = ask_for_hours(&worker).await;
+        let (reason, kind, detail, text) = ended.failed();
+        assert_eq!((reason, kind), (FailReason::UnknownError, "total_timeout"), "{name}");
+        assert_eq!(detail, "the request took longer than 10 s (the worker's :total)", "{name}");
+        assert_eq!(text, expected, "{name}");
+        assert_eq!(started.elapsed().as_secs(), 10, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_stall_on_a_real_socket_disconnects() {
+    let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
+    let worker = worker(&server, with_timers(|timers| timers.stall = Duration::from_millis(100)));
+    let ended = ask(&worker).await;
+    let (reason, kind, detail, text) = ended.failed();
+    assert_eq!((reason, kind, text), (FailReason::StallTimeout, "stall_timeout", "so far"));
+    assert!(detail.ends_with("no byte for 0.1 s (the worker's :stall)"), "{detail}");
+    tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
+}
+
+/// The kernel completes connections up to the backlog by itself; one beyond it waits for ever.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_connection_that_is_not_accepted_ends_by_the_connect_limit() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut held = Vec::new();
+    let limit = Duration::from_millis(200);
+    while let Ok(connected) = tokio::time::timeout(limit, tokio::net::TcpStream::connect(address)).await {
+        held.push(connected.unwrap());
+        assert!(held.len() < 100, "the backlog has no end");
+    }
+    let endpoint = format!("http://{address}/v1");
+    let transport = deftool::worker::HttpTransport::new(&endpoint, None, limit).unwrap();
+    let worker = Worker::start(config(), echo(), Arc::new(transport));
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    let started = Instant::now();
+    let ended = super::bench::finish(&worker, &id).await;
+    let (reason, kind, detail, _) = ended.failed();
+    assert_eq!((reason, kind), (FailReason::ConnectFailed, "connect_failed"));
+    assert!(detail.contains(&endpoint) && detail.contains("check the address"), "{detail}");
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    assert!(!ended.events.iter().any(|event| matches!(event, Event::Retry { .. })));
+}

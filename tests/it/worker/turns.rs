@@ -1,0 +1,184 @@
+//! The main loop: what the server is sent, turn by turn.
+
+use std::sync::Arc;
+
+use deftool::request::{Event, FinishReason};
+use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
+use serde_json::{Value, json};
+
+use super::bench::*;
+use crate::support::server::{Answer, Server, call, delta, finish, usage};
+use deftool::worker::{SubmitRequest, Worker};
+
+#[tokio::test]
+async fn a_call_is_run_its_result_sent_back_and_the_answer_and_signal_kept() {
+    let server = Server::script([
+        Answer::chunks(&[
+            delta("Looking. "),
+            call(0, "look", r#"{"at": "sea"}"#),
+            call(1, "done", r#"{"at": "early"}"#),
+            call(2, "look", "{}"),
+            finish("tool_calls"),
+            usage(10, 5),
+        ]),
+        Answer::chunks(&[
+            delta("It is calm."),
+            call(0, "done", r#"{"at": "end"}"#),
+            finish("tool_calls"),
+            usage(20, 6),
+        ]),
+    ]);
+    let mut config = config();
+    config.run.params = json!({"temperature": 0, "max_tokens": 50}).as_object().unwrap().clone();
+    let worker = Worker::start(config, echo(), http(&server.endpoint(), None));
+    let ended = ask(&worker).await;
+
+    assert_eq!(ended.text(), "Looking. It is calm.");
+    assert_eq!(ended.outcome.finish_reason, FinishReason::Stop);
+    assert_eq!(ended.outcome.tool_iterations, 1);
+    let usage = ended.outcome.usage.unwrap();
+    assert_eq!((usage.prompt_tokens, usage.completion_tokens), (30, 11));
+    let signals: Vec<_> = ended.outcome.signals.iter().map(|signal| &signal.arguments).collect();
+    assert_eq!(signals, [&json!({"at": "early"}), &json!({"at": "end"})]);
+    let loop_names = [
+        "submitted",
+        "turn_started",
+        "text",
+        "signal",
+        "tool_call",
+        "tool_call",
+        "tool_started",
+        "tool_finished",
+        "tool_started",
+        "tool_finished",
+        "budget",
+        "turn_started",
+        "text",
+        "signal",
+        "finished",
+    ];
+    assert_eq!(ended.names(), loop_names);
+
+    let posts = server.posts();
+    assert_eq!(posts.len(), 2);
+    for post in &posts {
+        assert_eq!(post.line, "POST /v1/chat/completions");
+        assert_eq!(post.header("authorization"), None);
+        assert_eq!(post.header("accept-encoding"), Some("identity"));
+        assert_eq!(post.header("x-conversation-id"), None);
+        assert_eq!(post.body["stream"], true);
+        assert_eq!(post.body["stream_options"], json!({"include_usage": true}));
+        assert_eq!(post.body["model"], "scripted");
+        assert_eq!(post.body["temperature"], 0);
+        assert_eq!(post.body["max_tokens"], 50);
+        assert_eq!(post.body["tools"].as_array().unwrap().len(), 3);
+    }
+    assert_eq!(posts[0].contents("user"), ["hello"]);
+    let messages = posts[1].body["messages"].as_array().unwrap();
+    let [assistant, first, second] = &messages[messages.len() - 3..] else { panic!("{messages:?}") };
+    assert_eq!(assistant["role"], "assistant");
+    assert_eq!(assistant["content"], "Looking.");
+    let calls = assistant["tool_calls"].as_array().unwrap();
+    let names: Vec<&Value> = calls.iter().map(|call| &call["function"]["name"]).collect();
+    assert_eq!(names, ["look", "look"], "the exit call is no part of the conversation");
+    for (call, result) in calls.iter().zip([first, second]) {
+        let id = call["id"].as_str().unwrap();
+        assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+        assert_eq!(result["role"], "tool");
+        assert_eq!(result["tool_call_id"], id);
+    }
+    assert_ne!(calls[0]["id"], calls[1]["id"]);
+    assert_eq!(first["content"], r#"{"seen":{"at":"sea"}}"#);
+    assert_eq!(second["content"], r#"{"seen":{}}"#);
+}
+
+#[tokio::test]
+async fn a_key_is_sent_as_a_bearer_token() {
+    let server = Server::script([Answer::text("hi")]);
+    let worker = Worker::start(config(), echo(), http(&server.endpoint(), Some("sk-one-two-three")));
+    assert_eq!(ask(&worker).await.text(), "hi");
+    assert_eq!(server.posts()[0].header("authorization"), Some("Bearer sk-one-two-three"));
+}
+
+#[tokio::test]
+async fn a_turn_is_answered_by_the_tools_it_was_sent_with_and_the_next_takes_the_newest() {
+    struct Changing(std::sync::Mutex<deftool::worker::Toolbox>);
+    impl deftool::worker::ToolSource for Changing {
+        fn current(&self) -> deftool::worker::Toolbox {
+            self.0.lock().unwrap().clone()
+        }
+    }
+    let generation = |number: u64| {
+        let answer = move |_, _| async move { Ok(json!(number)) };
+        let toolbox = toolbox(FakeTools(answer));
+        deftool::worker::Toolbox { generation: number, ..(*toolbox).clone() }
+    };
+    let source = Arc::new(Changing(std::sync::Mutex::new(generation(1))));
+    let reloaded = Arc::clone(&source);
+    let reload = crate::support::server::Act::Do(Arc::new(move || {
+        *reloaded.0.lock().unwrap() = generation(2);
+    }));
+    let calls = [call(0, "look", "{}"), finish("tool_calls")];
+    let first = calls.iter().fold(Answer::stream().then(reload), Answer::chunk).done().end();
+    let server = Server::script([first, Answer::chunks(&calls), Answer::text("over")]);
+    let worker = Worker::start(config(), source, http(&server.endpoint(), None));
+    let ended = ask(&worker).await;
+    assert_eq!(ended.text(), "over");
+    assert_eq!(server.posts()[2].contents("tool"), ["1", "2"]);
+    let names = ended.names();
+    let reloads: Vec<usize> = (0..names.len()).filter(|&at| names[at] == "reloaded").collect();
+    assert_eq!(reloads.len(), 1, "{names:?}");
+    assert_eq!(names[reloads[0] + 1], "turn_started");
+    assert!(
+        ended
+            .events
+            .contains(&Event::Reloaded { generation: 2, detail: String::from("the tools were reloaded") })
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_or_panics_fails_its_request_alone_and_the_text_stays() {
+    let server = Server::answering(|_, _| {
+        Answer::chunks(&[delta("before"), call(0, "look", "{}"), finish("tool_calls")])
+    });
+    let failing =
+        |_: ToolCall, _| async { Err(ToolError::new(ToolErrorKind::Script, "scripts/look.lua:2: no luck")) };
+    let worker = Worker::start(config(), toolbox(FakeTools(failing)), http(&server.endpoint(), None));
+    let ended = ask(&worker).await;
+    let (reason, kind, detail, text) = ended.failed();
+    assert_eq!((reason.as_str(), kind, text), ("tool_execution_error", "script", "before"));
+    assert_eq!(detail, "look: scripts/look.lua:2: no luck");
+
+    let panicking = |_: ToolCall, _| async { panic!("a bug of the tool's") };
+    let worker = Worker::start(config(), toolbox(FakeTools(panicking)), http(&server.endpoint(), None));
+    let ended = ask(&worker).await;
+    let (reason, kind, detail, text) = ended.failed();
+    assert_eq!((reason.as_str(), kind, text), ("tool_execution_error", "internal", "before"));
+    assert!(detail.contains("look: the tool's runner panicked"), "{detail}");
+    assert_eq!(worker.in_flight(), 0);
+    // The next request is as good as any.
+    worker.submit(SubmitRequest::prompt("again")).unwrap();
+}
+
+#[tokio::test]
+async fn a_call_knows_its_request_and_its_limit() {
+    let server = Server::script([Answer::calls(&[("look", "{}"), ("slow", "{}")]), Answer::text("")]);
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = Arc::clone(&seen);
+    let runner = FakeTools(move |call: ToolCall, context: deftool::tool::CallContext| {
+        told.lock().unwrap().push((call.name, context));
+        async { Ok(Value::Null) }
+    });
+    let worker = Worker::start(config(), toolbox(runner), http(&server.endpoint(), None));
+    let request = SubmitRequest { job_name: String::from("job"), ..SubmitRequest::prompt("hello") };
+    let id = worker.submit(request).unwrap();
+    super::bench::finish(&worker, &id).await;
+    let seen = seen.lock().unwrap();
+    let limits: Vec<_> =
+        seen.iter().map(|(name, context)| (name.as_str(), context.timeout.unwrap())).collect();
+    let (of_worker, of_tool) = (config().timers.tool, std::time::Duration::from_millis(50));
+    assert_eq!(limits, [("look", of_worker), ("slow", of_tool)], "the tool's own limit wins");
+    for (_, context) in seen.iter() {
+        assert_eq!((context.request_id.as_str(), context.job_name.as_str()), (id.as_str(), "job"));
+    }
+}
