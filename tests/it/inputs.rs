@@ -2,8 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-
-use assert_cmd::Command;
+use std::process::Command;
 
 const GOOD: &str = "(deftool :name \"good\" :description \"d\" :function #'ignore)\n";
 const BAD: &str = "(deftool :name \"bad name\" :description \"d\")\n";
@@ -15,7 +14,8 @@ struct Ended {
 }
 
 fn deftool(folder: &Path, arguments: &[&str]) -> Ended {
-    let output = Command::cargo_bin("deftool").unwrap().current_dir(folder).args(arguments).output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_deftool")).current_dir(folder).args(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ended { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
 }

@@ -5,6 +5,7 @@
 
 mod chat;
 mod damage;
+mod examples;
 mod house;
 mod inputs;
 mod lang;

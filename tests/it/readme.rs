@@ -45,16 +45,22 @@ fn is_match(pattern: &str, line: &str) -> bool {
     let Some(mut rest) = line.strip_prefix(first) else { return false };
     let pieces: Vec<&str> = pieces.collect();
     for (index, piece) in pieces.iter().enumerate() {
-        let found = if index + 1 == pieces.len() { rest.ends_with(piece).then(|| rest.len() - piece.len()) } else { rest.find(piece) };
+        let found = if index + 1 == pieces.len() {
+            rest.ends_with(piece).then(|| rest.len() - piece.len())
+        } else {
+            rest.find(piece)
+        };
         let Some(at) = found else { return false };
         rest = &rest[at + piece.len()..];
     }
-    pieces.is_empty().then_some(rest.is_empty()).unwrap_or(true)
+    !pieces.is_empty() || rest.is_empty()
 }
 
 fn is_same(expected: &str, got: &str) -> bool {
-    let (expected, got): (Vec<_>, Vec<_>) = (expected.trim_end().lines().collect(), got.trim_end().lines().collect());
-    expected.len() == got.len() && expected.iter().zip(&got).all(|(pattern, line)| is_match(pattern, line.trim_end()))
+    let (expected, got): (Vec<_>, Vec<_>) =
+        (expected.trim_end().lines().collect(), got.trim_end().lines().collect());
+    expected.len() == got.len()
+        && expected.iter().zip(&got).all(|(pattern, line)| is_match(pattern, line.trim_end()))
 }
 
 /// Runs the commands of one page; the page as it would be, and what differed.
@@ -71,14 +77,15 @@ fn play(page: &str, folder: &Path) -> (String, Vec<String>, usize) {
             continue;
         }
         while let Some(line) = lines.next_if(|line| *line != "```") {
-            let command = line.strip_prefix("$ ").unwrap_or_else(|| panic!("expected a command, found {line:?}"));
+            let command =
+                line.strip_prefix("$ ").unwrap_or_else(|| panic!("expected a command, found {line:?}"));
             let mut expected = String::new();
             while let Some(output) = lines.next_if(|line| *line != "```" && !line.starts_with("$ ")) {
                 expected.push_str(output);
                 expected.push('\n');
             }
             count += 1;
-            written.push_str(&format!("$ {command}\n"));
+            written.extend(["$ ", command, "\n"]);
             let got = match command.strip_prefix("cd ") {
                 Some(to) => {
                     folder = folder.join(to);

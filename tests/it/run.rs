@@ -95,7 +95,7 @@ fn a_failed_request_exits_with_1_says_one_line_and_keeps_the_text() {
         Server::script([Answer::chunks(&[delta("so far"), call(0, "broken", "{}"), finish("tool_calls")])]);
     let ended = run(&project, &server, &[]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "so far\n"));
-    let told = "error[tool_execution_error: script]: broken: scripts/broken.lua:2: no luck";
+    let told = "error[script]: broken: scripts/broken.lua:2: no luck";
     assert!(ended.stderr.contains(told), "{}", ended.stderr);
     assert!(ended.stderr.contains("scripts/broken.lua:5"), "the traceback: {}", ended.stderr);
 
