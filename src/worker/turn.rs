@@ -256,6 +256,8 @@ async fn read_reply(
     let mut timers = StreamTimers::new(&task.shared.config.timers);
     let mut events = Vec::new();
     let end = loop {
+        // A body that is always ready, a recording's for one, must leave the others their turn.
+        tokio::task::consume_budget().await;
         let deadline = timers.next();
         let piece = tokio::select! {
             biased;
@@ -342,12 +344,16 @@ fn feed(task: &Drive, run: &mut Run, toolbox: &Toolbox, events: &mut Vec<ChatEve
     task.publish(run);
 }
 
-/// Whether a body is an event stream in which nothing was said: comments, `[DONE]`, fields without meaning.
+/// Whether a body is an event stream in which nothing was said: comments, `[DONE]`, chunks without a choice.
 fn is_empty_stream(body: &str) -> bool {
-    let fields = [":", "data:", "event:", "id:", "retry:"];
-    body.lines()
-        .map(str::trim_start)
-        .all(|line| line.is_empty() || fields.iter().any(|field| line.starts_with(field)))
+    body.lines().map(str::trim).all(|line| match line.split_once(':') {
+        Some(("data", data)) => {
+            matches!(data.trim_start(), "" | "[DONE]") || data.trim_start().starts_with('{')
+        }
+        Some(("" | "event" | "id" | "retry", _)) => true,
+        Some(_) => false,
+        None => line.is_empty(),
+    })
 }
 
 /// Why a server answered 200 and nothing: the same request without streaming often says it. Only for the detail: the

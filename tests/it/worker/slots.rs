@@ -218,3 +218,21 @@ async fn a_stop_cancels_what_runs_keeps_results_and_takes_nothing_more() {
     assert_eq!(worker.in_flight(), 0);
     assert_eq!(worker.result(&kept).unwrap().text, "kept");
 }
+
+/// A bug of ours or of an embedder's costs the request, not its text and not the slot.
+#[tokio::test]
+async fn a_driver_that_panics_keeps_the_text_and_frees_the_slot() {
+    use super::timers::{Piece, Reply, Scripted};
+    use crate::support::server::{call, delta, event, finish};
+    let chunks = [delta("so far"), call(0, "done", "{}"), call(1, "look", "{}"), finish("stop")];
+    let first = chunks.iter().map(event).collect::<String>() + "data: [DONE]\n\n";
+    let second = Piece::Bytes(event(&delta(" and on")));
+    let replies = [Reply::with([Piece::Bytes(first)]), Reply::with([second, Piece::Panic])];
+    let worker = Worker::start(config(), echo(), Scripted::new(replies));
+    let ended = ask(&worker).await;
+    let (reason, kind, detail, text) = ended.failed();
+    assert_eq!((reason, kind, text), (FailReason::UnknownError, "internal", "so far and on"));
+    assert!(detail.contains("this is a bug in deftool"), "{detail}");
+    assert_eq!((ended.outcome.signals.len(), ended.outcome.tool_iterations), (1, 1));
+    assert_eq!(worker.in_flight(), 0);
+}

@@ -30,6 +30,8 @@ pub(super) enum Piece {
     End,
     /// Comments as fast as they are read, and no end.
     Flood,
+    /// A bug.
+    Panic,
 }
 
 /// A reply that comes after a while; `None`: never.
@@ -72,10 +74,9 @@ impl Transport for Scripted {
                         Piece::Wait(time) => sleep(time).await,
                         Piece::Silence => std::future::pending().await,
                         Piece::End => return None,
+                        Piece::Panic => panic!("a bug of the transport's"),
                         Piece::Flood => {
                             pieces.push_front(Piece::Flood);
-                            // The clock of these tests stands still while there is work.
-                            tokio::time::advance(Duration::from_millis(100)).await;
                             return Some((Ok(b": ping\n\n".to_vec()), pieces));
                         }
                     }
@@ -196,12 +197,24 @@ async fn calls_and_reasoning_are_tokens() {
     }
 }
 
-/// Bytes that are always there leave no deadline its turn, unless it is looked at.
-#[tokio::test(start_paused = true)]
-async fn a_flood_of_comments_does_not_hide_a_stall() {
-    let (kind, seconds, text) = play([text("so far"), Piece::Flood]).await;
-    assert_eq!((kind.as_str(), text.as_str()), ("token_stall", "so far"));
-    assert!((120..125).contains(&seconds), "{seconds}");
+/// Bytes that are always there leave no deadline its turn, unless it is looked at, and nobody else a turn, unless it
+/// is given.
+#[tokio::test]
+async fn a_flood_of_comments_hides_no_stall_and_no_cancel() {
+    let flood = || Scripted::new([Reply::with([text("so far"), Piece::Flood])]);
+    let config = || with_timers(|timers| timers.token_stall = Duration::from_millis(150));
+    let ended = ask(&Worker::start(config(), echo(), flood())).await;
+    let (_, kind, _, said) = ended.failed();
+    assert_eq!((kind, said), ("token_stall", "so far"));
+
+    let started = Instant::now();
+    let worker = Worker::start(super::bench::config(), echo(), flood());
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    wait_for_text(&worker, &id, 6).await;
+    worker.cancel(&id);
+    let ended = super::bench::finish(&worker, &id).await;
+    assert_eq!(ended.failed().0, FailReason::Canceled);
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,7 +273,13 @@ async fn the_limit_of_the_whole_request_holds_wherever_it_is() {
     let cases = [
         ("before the head", vec![Reply::silent()], ""),
         ("in the stream", vec![Reply::with([text("so far"), Piece::Silence])], "so far"),
-        ("in a stream of comments", vec![Reply::with([text("so far"), Piece::Flood])], "so far"),
+        (
+            "in a stream of comments",
+            vec![Reply::with(
+                [text("so far")].into_iter().chain(std::iter::repeat_n([wait(1), comment()], 20).flatten()),
+            )],
+            "so far",
+        ),
         ("in a tool", vec![called(), called()], "so farso far"),
     ];
     for (name, replies, expected) in cases {
