@@ -320,9 +320,9 @@ async fn a_body_that_is_no_reply_is_told_and_a_reply_of_another_form_is_read() {
 /// The probe is for the detail alone: it must not make the end another one, nor a long one.
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_is_not_answered_changes_nothing() {
-    let transport = super::timers::Scripted::new([
-        super::timers::Reply::with([super::timers::Piece::End]),
-        super::timers::Reply::silent(),
+    let transport = super::scripted::Scripted::new([
+        super::scripted::Reply::with([super::scripted::Piece::End]),
+        super::scripted::Reply::silent(),
     ]);
     let started = tokio::time::Instant::now();
     let ended = ask(&Worker::start(config(), echo(), transport)).await;
