@@ -20,6 +20,7 @@ mod record;
 mod recording;
 mod redact;
 mod replay;
+mod stream_timers;
 mod toolbox;
 mod transport;
 mod turn;

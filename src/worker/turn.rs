@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::drive::{Drive, seconds, until};
 use super::recording::Line;
+use super::stream_timers::StreamTimers;
 use super::toolbox::Toolbox;
 use super::transport::{Incoming, Outgoing, TransportError};
 use crate::chat::{
@@ -14,7 +15,6 @@ use crate::chat::{
     classify_http_error,
 };
 use crate::request::{Event, FailReason, Failure, Run, kind};
-use crate::spec::Timers;
 
 /// Tries of one turn, the first included.
 const MAX_ATTEMPTS: u32 = 4;
@@ -24,9 +24,6 @@ const FIRST_DELAY: Duration = Duration::from_millis(500);
 const MAX_DELAY: Duration = Duration::from_secs(60);
 /// How long a body may stay open after its last word.
 const LAST_WORD_GRACE: Duration = Duration::from_millis(50);
-/// How long token counts and `[DONE]` may follow the finish reason: some servers send neither and keep the
-/// connection.
-const AFTER_FINISH_GRACE: Duration = Duration::from_secs(5);
 /// As much of an error's body as is looked at.
 const MAX_ERROR_BODY: usize = 64 << 10;
 /// An error's body is given this long, however slowly it trickles: its status says enough.
@@ -180,69 +177,6 @@ async fn send_within(
     Some(Some(sent))
 }
 
-/// The deadlines of a stream: any byte moves the first, only tokens and progress move the second.
-struct StreamTimers<'a> {
-    timers: &'a Timers,
-    byte: Instant,
-    token: Instant,
-    any_token: bool,
-    /// Until when a reply that gave its finish reason may go on.
-    finish: Option<Instant>,
-}
-
-impl<'a> StreamTimers<'a> {
-    fn new(timers: &'a Timers) -> Self {
-        let now = Instant::now();
-        Self {
-            timers,
-            byte: now + timers.stall,
-            token: now + timers.first_token,
-            any_token: false,
-            finish: None,
-        }
-    }
-
-    fn saw_finish(&mut self) {
-        self.finish.get_or_insert_with(|| Instant::now() + AFTER_FINISH_GRACE);
-    }
-
-    fn saw_bytes(&mut self, events: &[ChatEvent]) {
-        let now = Instant::now();
-        self.byte = now + self.timers.stall;
-        for event in events {
-            match event {
-                ChatEvent::Text { .. } | ChatEvent::Reasoning { .. } | ChatEvent::ToolCallDelta { .. } => {
-                    self.any_token = true;
-                    self.token = now + self.timers.token_stall;
-                }
-                ChatEvent::Progress { .. } if !self.any_token => self.token = now + self.timers.first_token,
-                ChatEvent::Progress { .. } | ChatEvent::Ended { .. } => {}
-            }
-        }
-    }
-
-    fn next(&self) -> Instant {
-        let next = self.byte.min(self.token);
-        self.finish.map_or(next, |finish| finish.min(next))
-    }
-
-    /// The failure of the deadline that passed; `None`: what was waited for is only what may follow the end.
-    fn failure(&self, url: &str) -> Option<Failure> {
-        if self.finish.is_some() {
-            return None;
-        }
-        let (kind, what, limit, key) = if self.byte <= self.token {
-            ("stall_timeout", "no byte for", self.timers.stall, ":stall")
-        } else if self.any_token {
-            (kind::TOKEN_STALL, "no token for", self.timers.token_stall, ":token-stall")
-        } else {
-            (kind::FIRST_TOKEN_TIMEOUT, "no token within", self.timers.first_token, ":first-token")
-        };
-        let detail = format!("{url}: {what} {} (the worker's {key})", seconds(limit));
-        Some(Failure::new(FailReason::StallTimeout, kind, detail))
-    }
-}
-
 async fn read_reply(
     task: &Drive,
     run: &mut Run,
@@ -256,6 +190,8 @@ async fn read_reply(
     let mut timers = StreamTimers::new(&task.shared.config.timers);
     let mut events = Vec::new();
     let end = loop {
+        // A body that is always ready, a recording's for one, must leave the others their turn.
+        tokio::task::consume_budget().await;
         let deadline = timers.next();
         let piece = tokio::select! {
             biased;
@@ -342,12 +278,16 @@ fn feed(task: &Drive, run: &mut Run, toolbox: &Toolbox, events: &mut Vec<ChatEve
     task.publish(run);
 }
 
-/// Whether a body is an event stream in which nothing was said: comments, `[DONE]`, fields without meaning.
+/// Whether a body is an event stream in which nothing was said: comments, `[DONE]`, chunks without a choice.
 fn is_empty_stream(body: &str) -> bool {
-    let fields = [":", "data:", "event:", "id:", "retry:"];
-    body.lines()
-        .map(str::trim_start)
-        .all(|line| line.is_empty() || fields.iter().any(|field| line.starts_with(field)))
+    body.lines().map(str::trim).all(|line| match line.split_once(':') {
+        Some(("data", data)) => {
+            matches!(data.trim_start(), "" | "[DONE]") || data.trim_start().starts_with('{')
+        }
+        Some(("" | "event" | "id" | "retry", _)) => true,
+        Some(_) => false,
+        None => line.is_empty(),
+    })
 }
 
 /// Why a server answered 200 and nothing: the same request without streaming often says it. Only for the detail: the

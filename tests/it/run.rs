@@ -36,6 +36,29 @@ fn stdout_is_the_text_and_stderr_everything_said_about_it() {
 }
 
 #[test]
+fn a_prompt_comes_from_stdin_as_it_is() {
+    let project = Project::new();
+    let server = Server::script([Answer::text("hi")]);
+    let endpoint = server.endpoint();
+    let ended = project.run_with_stdin(&["run", "-", "--endpoint", &endpoint], " één\ntwo\n".as_bytes());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{ended:?}");
+    assert_eq!(server.posts()[0].contents("user"), [" één\ntwo\n"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn who_interrupts_twice_does_not_wait() {
+    let project = Project::new();
+    let server = Server::script([Answer::silent()]);
+    let endpoint = server.endpoint();
+    let child = project.spawn(&["run", "hello", "--endpoint", &endpoint]);
+    server.wait_for_posts(1);
+    interrupt(&child);
+    interrupt(&child);
+    assert_eq!(Ended::of(child.wait_with_output().unwrap()).code, Some(130));
+}
+
+#[test]
 fn json_prints_every_event_and_last_how_it_ended() {
     let project = Project::new();
     let server = Server::script([

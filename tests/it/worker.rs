@@ -5,6 +5,7 @@
 
 mod bench;
 mod replay;
+mod scripted;
 mod secrets;
 mod slots;
 mod timers;

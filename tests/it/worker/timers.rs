@@ -1,95 +1,18 @@
 //! Every timer, under a paused clock and a fake transport; a few on a real socket.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deftool::request::{Event, FailReason};
 use deftool::tool::ToolCall;
-use deftool::worker::{Incoming, Outgoing, SubmitRequest, Transport, TransportError, Worker};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use futures_util::stream::{self, StreamExt};
+use deftool::worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::bench::*;
+use super::scripted::{Piece, Reply, Scripted};
 use crate::support::server::{Act, Answer, Server, delta, event, finish};
-
-/// A piece of a body.
-#[derive(Clone)]
-pub(super) enum Piece {
-    /// Bytes.
-    Bytes(String),
-    /// A while in which nothing comes.
-    Wait(Duration),
-    /// Nothing more, and no end.
-    Silence,
-    /// The end.
-    End,
-    /// Comments as fast as they are read, and no end.
-    Flood,
-}
-
-/// A reply that comes after a while; `None`: never.
-pub(super) struct Reply {
-    after: Option<Duration>,
-    pieces: Vec<Piece>,
-}
-
-impl Reply {
-    pub(super) fn with(pieces: impl IntoIterator<Item = Piece>) -> Self {
-        Self { after: Some(Duration::ZERO), pieces: pieces.into_iter().collect() }
-    }
-
-    pub(super) fn silent() -> Self {
-        Self { after: None, pieces: Vec::new() }
-    }
-}
-
-/// A transport whose replies are scripted, in order.
-pub(super) struct Scripted(Mutex<VecDeque<Reply>>);
-
-impl Scripted {
-    pub(super) fn new(replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(replies.into_iter().collect())))
-    }
-}
-
-impl Transport for Scripted {
-    fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
-        let reply = self.0.lock().unwrap().pop_front().expect("a reply to every request");
-        async move {
-            match reply.after {
-                Some(after) => sleep(after).await,
-                None => std::future::pending().await,
-            }
-            let body = stream::unfold(VecDeque::from(reply.pieces), |mut pieces| async move {
-                loop {
-                    match pieces.pop_front()? {
-                        Piece::Bytes(text) => return Some((Ok(text.into_bytes()), pieces)),
-                        Piece::Wait(time) => sleep(time).await,
-                        Piece::Silence => std::future::pending().await,
-                        Piece::End => return None,
-                        Piece::Flood => {
-                            pieces.push_front(Piece::Flood);
-                            // The clock of these tests stands still while there is work.
-                            tokio::time::advance(Duration::from_millis(100)).await;
-                            return Some((Ok(b": ping\n\n".to_vec()), pieces));
-                        }
-                    }
-                }
-            });
-            Ok(Incoming { status: 200, retry_after: None, location: None, body: body.boxed() })
-        }
-        .boxed()
-    }
-
-    fn url(&self) -> &'static str {
-        "http://scripted/v1/chat/completions"
-    }
-}
 
 fn text(text: &str) -> Piece {
     Piece::Bytes(event(&delta(text)))
@@ -196,12 +119,24 @@ async fn calls_and_reasoning_are_tokens() {
     }
 }
 
-/// Bytes that are always there leave no deadline its turn, unless it is looked at.
-#[tokio::test(start_paused = true)]
-async fn a_flood_of_comments_does_not_hide_a_stall() {
-    let (kind, seconds, text) = play([text("so far"), Piece::Flood]).await;
-    assert_eq!((kind.as_str(), text.as_str()), ("token_stall", "so far"));
-    assert!((120..125).contains(&seconds), "{seconds}");
+/// Bytes that are always there leave no deadline its turn, unless it is looked at, and nobody else a turn, unless it
+/// is given.
+#[tokio::test]
+async fn a_flood_of_comments_hides_no_stall_and_no_cancel() {
+    let flood = || Scripted::new([Reply::with([text("so far"), Piece::Flood])]);
+    let config = || with_timers(|timers| timers.token_stall = Duration::from_millis(150));
+    let ended = ask(&Worker::start(config(), echo(), flood())).await;
+    let (_, kind, _, said) = ended.failed();
+    assert_eq!((kind, said), ("token_stall", "so far"));
+
+    let started = Instant::now();
+    let worker = Worker::start(super::bench::config(), echo(), flood());
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    wait_for_text(&worker, &id, 6).await;
+    worker.cancel(&id);
+    let ended = super::bench::finish(&worker, &id).await;
+    assert_eq!(ended.failed().0, FailReason::Canceled);
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,7 +195,13 @@ async fn the_limit_of_the_whole_request_holds_wherever_it_is() {
     let cases = [
         ("before the head", vec![Reply::silent()], ""),
         ("in the stream", vec![Reply::with([text("so far"), Piece::Silence])], "so far"),
-        ("in a stream of comments", vec![Reply::with([text("so far"), Piece::Flood])], "so far"),
+        (
+            "in a stream of comments",
+            vec![Reply::with(
+                [text("so far")].into_iter().chain(std::iter::repeat_n([wait(1), comment()], 20).flatten()),
+            )],
+            "so far",
+        ),
         ("in a tool", vec![called(), called()], "so farso far"),
     ];
     for (name, replies, expected) in cases {

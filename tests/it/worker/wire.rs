@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant, SystemTime};
 
 use deftool::request::{FailReason, FinalState, FinishReason};
+use deftool::tool::ToolCall;
 use deftool::worker::{SubmitRequest, Worker};
 use serde_json::json;
 
@@ -276,6 +277,19 @@ async fn a_body_that_is_no_reply_is_told_and_a_reply_of_another_form_is_read() {
         )
         .posts(2),
         fails(
+            "token counts only",
+            [Answer::chunks(&[usage(3, 0)]), refusal()],
+            "empty_stream",
+            &["empty stream", "HTTP 400"],
+        )
+        .posts(2),
+        fails(
+            "words that are no chunk",
+            [Answer::stream().piece("data: out of memory\n\n").end()],
+            "empty_stream",
+            &["no reply: data: out of memory"],
+        ),
+        fails(
             "an empty stream that nothing explains",
             [Answer::stream().end(), Answer::whole(200, &[], "{}")],
             "empty_stream",
@@ -306,9 +320,9 @@ async fn a_body_that_is_no_reply_is_told_and_a_reply_of_another_form_is_read() {
 /// The probe is for the detail alone: it must not make the end another one, nor a long one.
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_is_not_answered_changes_nothing() {
-    let transport = super::timers::Scripted::new([
-        super::timers::Reply::with([super::timers::Piece::End]),
-        super::timers::Reply::silent(),
+    let transport = super::scripted::Scripted::new([
+        super::scripted::Reply::with([super::scripted::Piece::End]),
+        super::scripted::Reply::silent(),
     ]);
     let started = tokio::time::Instant::now();
     let ended = ask(&Worker::start(config(), echo(), transport)).await;
@@ -542,4 +556,39 @@ async fn an_unknown_endpoint_is_refused_before_anything_is_sent() {
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
     assert_eq!(super::bench::finish(&worker, &id).await.outcome.state, FinalState::Completed);
     assert_eq!(server.posts()[0].line, "POST /v1/chat/completions");
+}
+
+/// Servers close connections that idle; the next turn must not run into that.
+#[tokio::test]
+async fn a_connection_that_the_server_closed_between_two_turns_is_not_used() {
+    let called = || Answer::calls(&[("look", "{}")]);
+    let closing = || called().then(Act::Wait(Duration::from_millis(20))).then(Act::Close);
+    let server = Server::script([called(), closing(), called(), closing(), Answer::text("fine")]);
+    let slow = toolbox(FakeTools(|_: ToolCall, _| async {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        Ok(serde_json::Value::Null)
+    }));
+    let worker = Worker::start(config(), slow, http(&server.endpoint(), None));
+    assert_eq!(ask(&worker).await.text(), "fine");
+    assert_eq!(server.posts().len(), 5);
+}
+
+#[tokio::test]
+async fn requests_at_once_do_not_mix() {
+    let server = Server::answering(|_, request| {
+        let prompt = request.contents("user")[0].clone();
+        let pieces =
+            (0..20).fold(Answer::stream(), |answer, _| answer.wait_ms(1).delta(&format!("{prompt} ")));
+        pieces.chunk(&finish("stop")).done().end()
+    });
+    let mut config = config();
+    config.slots = 20;
+    config.keep_results = 20;
+    let worker = worker(&server, config);
+    let ids: Vec<String> =
+        (0..20).map(|number| worker.submit(SubmitRequest::prompt(format!("n{number}"))).unwrap()).collect();
+    for (number, id) in ids.iter().enumerate() {
+        let ended = super::bench::finish(&worker, id).await;
+        assert_eq!(ended.text(), format!("n{number} ").repeat(20));
+    }
 }

@@ -1,0 +1,77 @@
+//! The two clocks of a stream. Bytes alone never show a stall: servers send comments while nothing happens.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::drive::seconds;
+use crate::chat::ChatEvent;
+use crate::request::{FailReason, Failure, kind};
+use crate::spec::Timers;
+
+/// How long token counts and `[DONE]` may follow the finish reason: some servers send neither and keep the
+/// connection.
+const AFTER_FINISH_GRACE: Duration = Duration::from_secs(5);
+
+/// The deadlines of a stream: any byte moves the first, only tokens and progress move the second.
+pub(super) struct StreamTimers<'a> {
+    timers: &'a Timers,
+    byte: Instant,
+    token: Instant,
+    any_token: bool,
+    /// Until when a reply that gave its finish reason may go on.
+    finish: Option<Instant>,
+}
+
+impl<'a> StreamTimers<'a> {
+    pub(super) fn new(timers: &'a Timers) -> Self {
+        let now = Instant::now();
+        Self {
+            timers,
+            byte: now + timers.stall,
+            token: now + timers.first_token,
+            any_token: false,
+            finish: None,
+        }
+    }
+
+    pub(super) fn saw_finish(&mut self) {
+        self.finish.get_or_insert_with(|| Instant::now() + AFTER_FINISH_GRACE);
+    }
+
+    pub(super) fn saw_bytes(&mut self, events: &[ChatEvent]) {
+        let now = Instant::now();
+        self.byte = now + self.timers.stall;
+        for event in events {
+            match event {
+                ChatEvent::Text { .. } | ChatEvent::Reasoning { .. } | ChatEvent::ToolCallDelta { .. } => {
+                    self.any_token = true;
+                    self.token = now + self.timers.token_stall;
+                }
+                ChatEvent::Progress { .. } if !self.any_token => self.token = now + self.timers.first_token,
+                ChatEvent::Progress { .. } | ChatEvent::Ended { .. } => {}
+            }
+        }
+    }
+
+    pub(super) fn next(&self) -> Instant {
+        let next = self.byte.min(self.token);
+        self.finish.map_or(next, |finish| finish.min(next))
+    }
+
+    /// The failure of the deadline that passed; `None`: what was waited for is only what may follow the end.
+    pub(super) fn failure(&self, url: &str) -> Option<Failure> {
+        if self.finish.is_some() {
+            return None;
+        }
+        let (kind, what, limit, key) = if self.byte <= self.token {
+            ("stall_timeout", "no byte for", self.timers.stall, ":stall")
+        } else if self.any_token {
+            (kind::TOKEN_STALL, "no token for", self.timers.token_stall, ":token-stall")
+        } else {
+            (kind::FIRST_TOKEN_TIMEOUT, "no token within", self.timers.first_token, ":first-token")
+        };
+        let detail = format!("{url}: {what} {} (the worker's {key})", seconds(limit));
+        Some(Failure::new(FailReason::StallTimeout, kind, detail))
+    }
+}
