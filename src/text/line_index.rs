@@ -13,14 +13,27 @@ pub struct LineColumn {
 #[derive(Debug, Clone)]
 pub struct LineIndex {
     starts: Vec<u32>,
+    /// Characters before each block of [`BLOCK`] bytes, so that a place on a line of megabytes costs no more than
+    /// another.
+    characters: Vec<u32>,
 }
+
+const BLOCK: usize = 1024;
 
 impl LineIndex {
     /// Scans `text` once.
     pub fn new(text: &str) -> Self {
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at as u32 + 1));
-        Self { starts }
+        let mut count = 0;
+        let mut characters = Vec::with_capacity(text.len() / BLOCK + 1);
+        for block in text.as_bytes().chunks(BLOCK) {
+            characters.push(count);
+            count += count_characters(block);
+        }
+        // The end of a text that fills its last block stands in one more.
+        characters.push(count);
+        Self { starts, characters }
     }
 
     /// Line and column of the byte `offset` of `text`, the text this index was made of. An offset past the
@@ -29,10 +42,15 @@ impl LineIndex {
         let offset = offset.min(text.len());
         let line = self.starts.partition_point(|&start| start as usize <= offset);
         let start = self.starts.get(line.saturating_sub(1)).map_or(0, |&start| start as usize);
-        let before = text.as_bytes().get(start..offset).unwrap_or_default();
-        // Characters are counted by their first bytes, so that an offset inside one is still a column.
-        let column = before.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() + 1;
+        let column =
+            (self.characters_before(text, offset) - self.characters_before(text, start)) as usize + 1;
         LineColumn { line, column }
+    }
+
+    fn characters_before(&self, text: &str, offset: usize) -> u32 {
+        let block = offset / BLOCK;
+        let counted = text.as_bytes().get(block * BLOCK..offset).unwrap_or_default();
+        self.characters.get(block).copied().unwrap_or(0) + count_characters(counted)
     }
 
     /// The text of `line` (from 1) without its line end, or `""` where there is none.
@@ -41,6 +59,11 @@ impl LineIndex {
         let end = self.starts.get(line).map_or(text.len(), |&next| next as usize);
         text.get(start as usize..end).unwrap_or("").trim_end_matches(['\n', '\r'])
     }
+}
+
+/// Characters are counted by their first bytes, so that an offset inside one is still a column.
+fn count_characters(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u32
 }
 
 #[cfg(test)]
@@ -57,5 +80,15 @@ mod tests {
         assert_eq!(index.line_column(text, 999), LineColumn { line: 3, column: 1 });
         assert_eq!(index.line_text(text, 1), "aé日x");
         assert_eq!(index.line_text(text, 9), "");
+    }
+
+    #[test]
+    fn long_lines_count_right_across_blocks() {
+        for text in ["é".repeat(2000), "aé日".repeat(1024), "x".repeat(BLOCK), String::new()] {
+            let index = LineIndex::new(&text);
+            for (count, (at, _)) in text.char_indices().chain([(text.len(), ' ')]).enumerate() {
+                assert_eq!(index.line_column(&text, at), LineColumn { line: 1, column: count + 1 });
+            }
+        }
     }
 }

@@ -49,7 +49,7 @@ const FORMS: [(&str, Form); 6] = [
 
 /// The definitions of `tree`, read from `text`, the whole of `source`, and what is wrong with them.
 pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Definitions, Vec<Diagnostic>) {
-    let mut lowerer = Lowerer { source, findings: Vec::new() };
+    let mut lowerer = Lowerer::new(source);
     let mut definitions = Definitions::default();
     let mut folder = Folder::new(source, text, tree);
     let mut pending: Vec<NodeId> = tree.roots().collect();
@@ -75,13 +75,13 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
                     continue;
                 }
                 let data = fold_entries(&mut folder, tree, text, items.skip(usize::from(!bare)));
-                let before = lowerer.findings.len();
+                lowerer.form_start = lowerer.findings.len();
                 lowerer.findings.append(&mut folder.findings);
                 let fault = tree.fault(node);
                 lowerer.lower_form(form, tree.span(node), data, fault, &mut definitions);
                 // Where a parenthesis or quote is missing, everything else that seems wrong follows from it.
                 if fault == Some(Fault::Misnested) {
-                    lowerer.findings.truncate(before);
+                    lowerer.findings.truncate(lowerer.form_start);
                 }
             }
             None => match kind {
@@ -106,7 +106,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
 /// The tool that a constant is: a plist, or a list that starts with the name of a tool form. For callers that
 /// hold specs as values; everything stands at byte 0 of `source`.
 pub fn lower_tool(source: SourceId, datum: Datum) -> (Option<Tool>, Vec<Diagnostic>) {
-    let mut lowerer = Lowerer { source, findings: Vec::new() };
+    let mut lowerer = Lowerer::new(source);
     let mut kind = ToolKind::Normal;
     let DatumKind::List(mut items) = datum.kind else {
         lowerer.tell(&rules::UNKNOWN_FORM, datum.span, String::from("a tool spec is a list"));
@@ -157,9 +157,15 @@ fn is_lambda(tree: &Tree, text: &str, node: NodeId) -> bool {
 struct Lowerer {
     source: SourceId,
     findings: Vec<Diagnostic>,
+    /// Number of the first finding of the form that is being lowered.
+    form_start: usize,
 }
 
 impl Lowerer {
+    fn new(source: SourceId) -> Self {
+        Self { source, findings: Vec::new(), form_start: 0 }
+    }
+
     /// Lowers one form. What the reader could not make sense of is not valid.
     fn lower_form(
         &mut self,
@@ -194,12 +200,10 @@ impl Lowerer {
         Diagnostic::new(rule, Location { source: self.source, span }, message)
     }
 
-    /// Whether an error lies inside `span`.
-    fn has_error_in(&self, span: Span) -> bool {
-        self.findings.iter().any(|finding| {
-            let at = finding.primary.span;
-            finding.severity == Severity::Error && at.start >= span.start && at.end <= span.end
-        })
+    /// Whether the form that is being lowered has an error.
+    fn has_error(&self) -> bool {
+        let of_form = self.findings.get(self.form_start..).unwrap_or_default();
+        of_form.iter().any(|finding| finding.severity == Severity::Error)
     }
 
     fn tell_unknown_form(&mut self, tree: &Tree, text: &str, node: NodeId, head: Option<NodeId>) {

@@ -1,5 +1,7 @@
 //! Plists: `:key value :key value …`.
 
+use std::collections::HashMap;
+
 use super::{Lowerer, nearest};
 use crate::diagnostic::rules;
 use crate::syntax::{Datum, DatumKind};
@@ -29,6 +31,7 @@ impl Lowerer {
     /// The entries of a plist, without duplicates; `known` are the keys of the place, for suggestions.
     pub(super) fn read_plist(&mut self, items: Vec<Datum>, known: &[&str]) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::new();
+        let mut seen: HashMap<String, Span> = HashMap::new();
         let mut items = items.into_iter().peekable();
         while let Some(item) = items.next() {
             let key = match item.kind {
@@ -76,17 +79,13 @@ impl Lowerer {
                 finding = finding.fixed_by(format!("write `:{stem}`"), item.span, format!(":{stem}"));
                 self.findings.push(finding);
             }
-            if let Some(first) = entries.iter().find(|entry| entry.key == key) {
-                let finding = self
-                    .finding(
-                        &rules::DUPLICATE_KEY,
-                        item.span,
-                        format!("`:{key}` is given twice; the first counts"),
-                    )
-                    .and_at(first.key_span, "first given here");
-                self.findings.push(finding);
+            if let Some(&first) = seen.get(&key) {
+                let message = format!("`:{key}` is given twice; the first counts");
+                let finding = self.finding(&rules::DUPLICATE_KEY, item.span, message);
+                self.findings.push(finding.and_at(first, "first given here"));
                 continue;
             }
+            seen.insert(key.clone(), item.span);
             entries.push(Entry { key, key_span: item.span, value });
         }
         entries

@@ -1,5 +1,7 @@
 //! Tool forms.
 
+use std::collections::HashMap;
+
 use super::Lowerer;
 use super::plist::Entry;
 use super::schema::{KEYWORDS, Place};
@@ -67,14 +69,14 @@ impl Lowerer {
         if tool.name.value.is_empty() {
             return None;
         }
-        if tool.description.value.trim().is_empty() && !(described && self.has_error_in(span)) {
+        if tool.description.value.trim().is_empty() && !(described && self.has_error()) {
             let message = format!(
                 "`{}` has no `:description`, so the model cannot know when to use it",
                 tool.name.value
             );
             self.tell(&rules::MISSING_DESCRIPTION, tool.name.span, message);
         }
-        tool.valid = !self.has_error_in(span);
+        tool.valid = !self.has_error();
         Some(tool)
     }
 
@@ -172,14 +174,24 @@ impl Lowerer {
             return Vec::new();
         }
         let mut arguments: Vec<Argument> = Vec::new();
+        let mut seen: HashMap<String, Span> = HashMap::new();
+        let mut after_stray = false;
         for item in items {
-            let Some(argument) = self.lower_argument(item) else { continue };
-            if let Some(first) = arguments.iter().find(|known| known.name.value == argument.name.value) {
-                let message = format!("two arguments called `{}`", argument.name.value);
-                let finding = self.finding(&rules::DUPLICATE_ARGUMENT, argument.name.span, message);
-                self.findings.push(finding.and_at(first.name.span, "first given here"));
+            // Stray values one after the other are one mistake.
+            let is_stray = !matches!(item.kind, DatumKind::List(_) | DatumKind::Quoted(_));
+            if is_stray && std::mem::replace(&mut after_stray, is_stray) {
                 continue;
             }
+            after_stray = is_stray;
+            let Some(argument) = self.lower_argument(item) else { continue };
+            let Spanned { value: name, span } = &argument.name;
+            if let Some(&first) = seen.get(name) {
+                let message = format!("two arguments called `{name}`");
+                let finding = self.finding(&rules::DUPLICATE_ARGUMENT, *span, message);
+                self.findings.push(finding.and_at(first, "first given here"));
+                continue;
+            }
+            seen.insert(name.clone(), *span);
             arguments.push(argument);
         }
         arguments

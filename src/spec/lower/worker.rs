@@ -61,7 +61,7 @@ impl Lowerer {
             self.tell(&rules::MISSING_NAME, head, String::from("a worker needs a `:name`"));
             return None;
         }
-        worker.valid = !self.has_error_in(span);
+        worker.valid = !self.has_error();
         Some(worker)
     }
 
