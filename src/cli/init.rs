@@ -35,7 +35,10 @@ pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {
         write_file(&path, content)?;
         say(&format!("created  {}", path.display()));
     }
-    say("next:    deftool check && deftool call word_count '{\"text\": \"one two three\"}'");
+    let there = if folder == Path::new(".") { String::new() } else { format!("cd {} && ", folder.display()) };
+    say(&format!(
+        "next:    {there}deftool check && deftool call word_count '{{\"text\": \"one two three\"}}'"
+    ));
     Ok(Exit::Clean)
 }
 

@@ -20,7 +20,8 @@ pub(super) fn load_scripts(load: &mut Load, from: &Path) {
     let mut told_elisp = Vec::new();
     for index in 0..load.tools.len() {
         let Some(loaded) = load.tools.get(index) else { continue };
-        if loaded.tool.kind == ToolKind::Exit {
+        // A broken spec is told already; what its script lacks may follow from that.
+        if loaded.tool.kind == ToolKind::Exit || !loaded.tool.valid {
             continue;
         }
         let tool = loaded.tool.clone();

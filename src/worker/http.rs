@@ -160,7 +160,8 @@ pub(super) fn build_client(url: &Url, connect: Duration) -> Result<Client, Strin
         // Without TLS there is nothing to verify, and a machine without certificates must do.
         builder = builder.tls_certs_only(std::iter::empty());
     }
-    builder.build().map_err(|error| format!("cannot set up HTTP: {}", root_cause(&error)))
+    let advice = if url.scheme() == "https" { "; are the system's CA certificates installed?" } else { "" };
+    builder.build().map_err(|error| format!("cannot set up HTTP: {}{advice}", root_cause(&error)))
 }
 
 fn describe_error(error: &reqwest::Error, url: &str, redactor: &Redactor) -> TransportError {
