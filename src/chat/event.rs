@@ -53,6 +53,14 @@ pub struct Reply {
     pub model: Option<String>,
 }
 
+impl Reply {
+    /// A reply of which there is nothing but the server's error.
+    pub fn failed(error: ServerError) -> Self {
+        let status = ReplyStatus::ServerError { error };
+        Self { status, calls: Vec::new(), finish_reason: None, usage: None, model: None }
+    }
+}
+
 /// Whether a reply is whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]

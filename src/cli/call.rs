@@ -69,7 +69,7 @@ fn call(
     root: &Path,
     from: &Path,
 ) -> Result<Option<Result<Value, ToolError>>, CliError> {
-    let (generation, _) = Generation::load(root, from, None)?;
+    let generation = Generation::load(root, from, None)?;
     let arguments = match read_arguments(options, &generation) {
         Ok(arguments) => arguments,
         Err(error) => return Ok(Some(Err(error))),

@@ -23,4 +23,8 @@ impl ToolSource for LiveTools {
             runner: Arc::new(GenerationRunner { generation, scripts: Arc::clone(&self.scripts) }),
         }
     }
+
+    fn changes_since(&self, generation: u64) -> String {
+        self.project.changes_since(generation)
+    }
 }

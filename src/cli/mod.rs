@@ -108,7 +108,13 @@ pub fn main() -> ExitCode {
         Command::New(options) => new::run(&options),
     };
     match result {
-        Ok(exit) => exit.into(),
+        Ok(exit) => match output::stdout_error() {
+            Some(error) => {
+                output::say_error(&format!("the result cannot be written to stdout: {error}"));
+                Exit::Failed.into()
+            }
+            None => exit.into(),
+        },
         Err(error) => {
             output::say_error(&error.to_string());
             Exit::NotAttempted.into()

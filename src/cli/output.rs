@@ -1,14 +1,37 @@
-//! Writing to a terminal or a pipe. A reader that went away is no error.
+//! Writing to a terminal, a file or a pipe.
+//!
+//! What cannot be written to stdout is remembered and told once, at the end; a reader that went away is no error, as
+//! in `deftool check | head`.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use crate::diagnostic::{Diagnostic, Summary, render};
 use crate::text::Sources;
 
+/// The first error of writing to stdout.
+static STDOUT_ERROR: OnceLock<std::io::Error> = OnceLock::new();
+
+fn note(written: std::io::Result<()>) {
+    if let Err(error) = written {
+        STDOUT_ERROR.get_or_init(|| error);
+    }
+}
+
+/// Whether something could not be written to stdout.
+pub(super) fn stdout_failed() -> bool {
+    STDOUT_ERROR.get().is_some()
+}
+
+/// The error by which the command's result was lost; a reader that went away wanted no more of it.
+pub(super) fn stdout_error() -> Option<&'static std::io::Error> {
+    STDOUT_ERROR.get().filter(|error| error.kind() != ErrorKind::BrokenPipe)
+}
+
 /// Writes to stdout, as it is.
 pub(super) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    note(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
 /// Writes a line to stderr.
@@ -31,7 +54,7 @@ pub(super) fn paint(text: &str, color: anstyle::AnsiColor) -> String {
 /// Writes findings, as people read them, to stdout.
 pub(super) fn print_findings(findings: &[Diagnostic], sources: &Sources) {
     let mut out = anstream::stdout().lock();
-    let _ = write_findings(&mut out, findings, sources);
+    note(write_findings(&mut out, findings, sources));
 }
 
 /// Writes findings, as people read them, to stderr.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::args::RunOptions;
 use super::live_tools::LiveTools;
-use super::output::{say, say_error};
+use super::output::{say, say_error, stdout_failed};
 use super::show::{Show, show_json};
 use super::{CliError, Exit, locate, script_log};
 use crate::diagnostic::Severity;
@@ -51,7 +51,8 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
             }
         };
         // Not before there is something to record: an older recording is worth more than an empty one.
-        let recorder = options.record.as_deref().map(Recorder::create).transpose()?.map(Arc::new);
+        let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
+        let recorder = recorder.map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref())));
         submit.recorder.clone_from(&recorder);
         let mut exit = follow(&worker, submit, options.json, &mut interrupts).await?;
         if let Some(Err(error)) = recorder.map(|recorder| recorder.close()) {
@@ -84,7 +85,7 @@ fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
     Ok(Some(text))
 }
 
-/// A broken tool is left out; the request goes on with the others.
+/// A tool with errors in its spec is left out, one whose script is broken fails when it is called; the request goes on.
 fn tell_errors(generation: &Generation) {
     let load = &generation.load;
     let errors: Vec<_> = load.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
@@ -129,14 +130,21 @@ fn choose_worker(options: &RunOptions, generation: &Generation) -> Result<Worker
     Ok(chosen.clone())
 }
 
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+fn api_key(spec: &WorkerSpec) -> Option<String> {
+    environment(&spec.api_key_env).map(|key| key.trim().to_owned())
+}
+
 async fn connect(
     options: &RunOptions,
     spec: &WorkerSpec,
     mut config: WorkerConfig,
     tools: Arc<LiveTools>,
 ) -> Result<Worker, CliError> {
-    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let key = environment(&spec.api_key_env).map(|key| key.trim().to_owned());
+    let key = api_key(spec);
     let configured = options.endpoint.clone().or_else(|| spec.endpoint.clone());
     let endpoint = find_endpoint(EndpointOptions {
         endpoint: configured.or_else(|| environment("OPENAI_BASE_URL")),
@@ -183,6 +191,10 @@ async fn follow(
             show_json(&event);
         } else {
             show.event(&event);
+        }
+        // Nobody reads on, or nothing more can be kept: the model need not go on either.
+        if stdout_failed() && !std::mem::replace(&mut is_canceled, true) {
+            worker.cancel(&id);
         }
     }
     Ok(worker.result(&id).map_or(Exit::Failed, |outcome| exit_of(&outcome)))

@@ -1,12 +1,13 @@
 //! A request's events on a terminal: text on stdout, everything said about it on stderr.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use super::output::{clean, cut, print, print_text, say, say_kind, stderr_is_terminal, stdout_is_terminal};
-use crate::request::{Event, FailReason, FinalState, Outcome};
+use crate::request::{Event, FailReason, FinalState, FinishReason, Outcome};
 
 /// Arguments and results are shown up to this many characters.
 const MAX_SHOWN: usize = 160;
@@ -21,12 +22,13 @@ pub(super) struct Show {
     spinner: Option<ProgressBar>,
     /// Whether the last thing on stdout was not a line end.
     mid_line: bool,
-    call: String,
+    /// Calls that are not answered yet, as they are shown, by id.
+    calls: HashMap<String, String>,
 }
 
 impl Show {
     pub(super) fn new() -> Self {
-        Self { spinner: None, mid_line: false, call: String::new() }
+        Self { spinner: None, mid_line: false, calls: HashMap::new() }
     }
 
     pub(super) fn event(&mut self, event: &Event) {
@@ -39,8 +41,8 @@ impl Show {
                 print_text(text);
                 self.mid_line = !text.ends_with('\n');
             }
-            Event::ToolCall { name, arguments, .. } => {
-                self.call = format!("{name} {}", shown(arguments));
+            Event::ToolCall { id, name, arguments } => {
+                self.calls.insert(id.clone(), format!("{} {}", clean(name), shown(arguments)));
             }
             Event::ToolStarted { name, .. } => self.wait(&format!("{name} is running")),
             Event::ToolFinished { .. }
@@ -56,22 +58,23 @@ impl Show {
 
     fn line(&mut self, event: &Event) {
         let text = match event {
-            Event::ToolFinished { ok, result, error, elapsed_ms, .. } => {
+            Event::ToolFinished { id, name, ok, result, error, elapsed_ms } => {
                 let outcome = match (ok, result, error) {
                     (true, Some(result), _) => shown(result),
                     (_, _, Some(error)) => {
                         let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
-                        format!("failed: {}", cut(&clean(message), MAX_SHOWN))
+                        format!("failed: {}", cut(&clean(&message.replace('\n', "; ")), MAX_SHOWN))
                     }
                     (_, _, None) => String::from("failed"),
                 };
-                format!("tool   {} → {outcome} ({elapsed_ms} ms)", self.call)
+                let call = self.calls.remove(id).unwrap_or_else(|| clean(name));
+                format!("tool   {call} → {outcome} ({elapsed_ms} ms)")
             }
             Event::Retry { delay_ms, detail, .. } => {
                 format!("retry  in {delay_ms} ms: {}", cut(&clean(detail), MAX_SHOWN))
             }
             Event::Reloaded { generation, detail } => {
-                format!("reload {} (generation {generation})", clean(detail))
+                format!("reload generation {generation}: {}", clean(detail))
             }
             Event::Warning { message } => format!("warn   {}", clean(message)),
             // Signals are told together, at the end.
@@ -94,7 +97,11 @@ impl Show {
         match outcome.state {
             FinalState::Completed => {
                 if outcome.text.trim().is_empty() && outcome.reasoning.is_some() {
-                    say("the model answered with reasoning only; see --json for it");
+                    say("note: the model answered with reasoning only; see --json for it");
+                } else if outcome.finish_reason == FinishReason::MaxTokens {
+                    say(
+                        "note: the answer ends at the server's token limit; raise :max-tokens in the worker's :params",
+                    );
                 }
             }
             FinalState::Failed => {
@@ -104,6 +111,7 @@ impl Show {
                 let detail = outcome.detail.as_deref().unwrap_or("the request failed");
                 say_kind(kind.unwrap_or(reason.as_str()), detail);
             }
+            FinalState::Canceled if outcome.text.is_empty() => say("canceled"),
             FinalState::Canceled => say("canceled; the text so far is kept"),
         }
     }

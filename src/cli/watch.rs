@@ -5,14 +5,15 @@ use super::output::{describe_summary, print, say, say_error};
 use super::{CliError, Exit, locate};
 use crate::diagnostic::Summary;
 use crate::diagnostic::render::render_concise;
-use crate::project::{Changes, Generation, LiveProject, ProjectError, find_root};
+use crate::project::{Generation, LiveProject, ProjectError, find_root};
 
 pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
     let root = find_root(&place.folder)?;
-    let listener = |reloaded: Result<(&std::sync::Arc<Generation>, &Changes), &ProjectError>| match reloaded {
-        Ok((generation, changes)) => {
-            print(&describe(generation, changes));
+    let listener = |reloaded: Result<&Generation, &ProjectError>| match reloaded {
+        Ok(generation) => {
+            let took = generation.took.as_millis();
+            print(&format!("generation {}: {} ({took} ms)\n", generation.number, generation.changes));
             print_findings(generation);
         }
         Err(error) => say_error(&error.to_string()),
@@ -28,24 +29,6 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
         Ok(()) => Ok(Exit::Interrupted),
         Err(error) => Err(CliError::Runtime(error)),
     }
-}
-
-/// `generation 2: changed get_weather; removed old (3 ms)`.
-fn describe(generation: &Generation, changes: &Changes) -> String {
-    let lists = [
-        ("added", &changes.added),
-        ("removed", &changes.removed),
-        ("changed", &changes.changed),
-        ("may now use more:", &changes.widened),
-        ("broken, last good version kept:", &changes.kept),
-    ];
-    let parts: Vec<String> = lists
-        .into_iter()
-        .filter(|(_, names)| !names.is_empty())
-        .map(|(what, names)| format!("{what} {}", names.join(", ")))
-        .collect();
-    let what = if parts.is_empty() { String::from("no tool changed") } else { parts.join("; ") };
-    format!("generation {}: {what} ({} ms)\n", generation.number, generation.took.as_millis())
 }
 
 fn print_findings(generation: &Generation) {

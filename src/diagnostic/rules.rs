@@ -73,6 +73,7 @@ rules! {
 
     UNKNOWN_WORKER_KEY "DT301" "unknown-worker-key" Warning "a key that workers do not have";
     UNKNOWN_WORKER_TOOL "DT302" "unknown-worker-tool" Error "a worker that names a tool the project does not have";
+    RESERVED_PARAM "DT303" "reserved-param" Warning "a member of :params that the engine sets itself";
 
     MISSING_SCRIPT "DT401" "missing-script" Error "a tool without its script";
     SCRIPT_DOES_NOT_COMPILE "DT402" "script-does-not-compile" Error "a script that Luau does not compile";

@@ -1,6 +1,7 @@
 //! One consistent load of a project, as requests run on it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,8 @@ use serde_json::Value;
 
 use super::load::{LoadedTool, ScriptState, load};
 use super::{Load, ProjectError, resolve_inputs};
+use crate::diagnostic::render::render_concise;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::schema::ToolSet;
 use crate::script::{Script, ScriptRunner};
 use crate::spec::{Permissions, ToolKind, WorkerSpec, nearest};
@@ -25,6 +28,8 @@ pub struct Generation {
     pub load: Load,
     /// How long loading took.
     pub took: Duration,
+    /// What is different from the generation before it.
+    pub changes: Changes,
     tools: BTreeMap<String, LoadedTool>,
 }
 
@@ -43,13 +48,32 @@ pub struct Changes {
     pub kept: Vec<String>,
 }
 
+/// `added two; changed get_weather`, or that nothing did.
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lists = [
+            ("added", &self.added),
+            ("removed", &self.removed),
+            ("changed", &self.changed),
+            ("may now use more:", &self.widened),
+            ("broken, last good version kept:", &self.kept),
+        ];
+        let mut is_first = true;
+        for (what, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
+            let separator = if std::mem::take(&mut is_first) { "" } else { "; " };
+            write!(f, "{separator}{what} {}", names.join(", "))?;
+        }
+        if is_first { f.write_str("no tool changed") } else { Ok(()) }
+    }
+}
+
 impl Generation {
     /// Loads the project at `root`; names in messages are relative to `from`. A tool that is broken now stays as it
     /// was in `before`, spec and script together, while the others advance.
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn load(root: &Path, from: &Path, before: Option<&Self>) -> Result<(Self, Changes), ProjectError> {
+    pub fn load(root: &Path, from: &Path, before: Option<&Self>) -> Result<Self, ProjectError> {
         let started = std::time::Instant::now();
         let load = load(&resolve_inputs(&[], root)?, from)?;
         let mut tools: BTreeMap<String, LoadedTool> = BTreeMap::new();
@@ -62,7 +86,15 @@ impl Generation {
             compare(&before.tools, &tools, &mut changes);
         }
         let number = before.map_or(1, |before| before.number + 1);
-        Ok((Self { number, load, took: started.elapsed(), tools }, changes))
+        Ok(Self { number, load, took: started.elapsed(), changes, tools })
+    }
+
+    /// What is different from the generation before it, how long loading took, and the first error.
+    pub fn describe(&self) -> String {
+        let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
+        let error = self.load.findings.iter().find(is_error);
+        let error = error.map(|error| format!(": {}", render_concise(error, &self.load.sources)));
+        format!("{} ({} ms){}", self.changes, self.took.as_millis(), error.unwrap_or_default())
     }
 
     /// The tool called `name`.

@@ -4,15 +4,15 @@
 //! The operating system's events are hints only, and many are missed; what counts is a look at every file's size,
 //! time and inode, on a hint and every second. A file is taken when two looks find the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use notify::{RecursiveMode, Watcher};
 
-use super::generation::{Changes, Generation};
+use super::generation::Generation;
 use super::scripts::script_places;
 use super::{ProjectError, resolve_inputs};
 
@@ -22,16 +22,26 @@ const DEBOUNCE: Duration = Duration::from_millis(40);
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// Told of every reload, on the watching thread: the new generation, or why there is none.
-pub type Listener = Box<dyn Fn(Result<(&Arc<Generation>, &Changes), &ProjectError>) + Send>;
+pub type Listener = Box<dyn Fn(Result<&Generation, &ProjectError>) + Send>;
 
 /// A project whose newest generation can be had at any time.
 #[derive(Debug)]
 pub struct LiveProject {
-    current: Arc<Mutex<Arc<Generation>>>,
+    state: Arc<Mutex<State>>,
     /// Dropped with the project; the thread ends when nobody can send any more.
     _hints: Sender<()>,
     _watcher: Option<notify::RecommendedWatcher>,
 }
+
+#[derive(Debug)]
+struct State {
+    current: Arc<Generation>,
+    /// Number and changes of the newest generations, oldest first.
+    history: VecDeque<(u64, String)>,
+}
+
+/// How many generations are remembered by what they changed.
+const MAX_HISTORY: usize = 32;
 
 impl LiveProject {
     /// Loads the project at `root` and keeps it loaded; names in messages are relative to `from`.
@@ -40,14 +50,14 @@ impl LiveProject {
     /// When the first load fails.
     pub fn open(root: &Path, from: &Path, listener: Option<Listener>) -> Result<Self, ProjectError> {
         let seen = look(root, None);
-        let (first, _) = Generation::load(root, from, None)?;
-        let current = Arc::new(Mutex::new(Arc::new(first)));
+        let current = Arc::new(Generation::load(root, from, None)?);
+        let state = Arc::new(Mutex::new(State { current, history: VecDeque::new() }));
         let (hints, hinted) = channel();
         let watcher = watch(root, hints.clone());
         let watched = Watched {
             root: root.to_owned(),
             from: from.to_owned(),
-            current: Arc::downgrade(&current),
+            state: Arc::downgrade(&state),
             listener,
             seen,
         };
@@ -58,13 +68,25 @@ impl LiveProject {
             // The first generation still serves; it only stays as it is.
             tracing::warn!(%error, "cannot watch the project");
         }
-        Ok(Self { current, _hints: hints, _watcher: watcher })
+        Ok(Self { state, _hints: hints, _watcher: watcher })
     }
 
     /// The newest generation.
     pub fn current(&self) -> Arc<Generation> {
-        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&lock(&self.state).current)
     }
+
+    /// What the generations after `generation` changed, for a person.
+    pub fn changes_since(&self, generation: u64) -> String {
+        let state = lock(&self.state);
+        let later = state.history.iter().filter(|(number, _)| *number > generation);
+        later.map(|(_, changes)| changes.as_str()).collect::<Vec<_>>().join("; then ")
+    }
+}
+
+/// What it guards is swapped whole, so that a panic elsewhere leaves nothing half done.
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn watch(root: &Path, hints: Sender<()>) -> Option<notify::RecommendedWatcher> {
@@ -94,7 +116,7 @@ struct Look {
 struct Watched {
     root: PathBuf,
     from: PathBuf,
-    current: Weak<Mutex<Arc<Generation>>>,
+    state: Weak<Mutex<State>>,
     listener: Option<Listener>,
     seen: BTreeMap<PathBuf, Look>,
 }
@@ -107,8 +129,8 @@ impl Watched {
                 Ok(()) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            let Some(current) = self.current.upgrade() else { return };
-            let generation = Arc::clone(&current.lock().unwrap_or_else(PoisonError::into_inner));
+            let Some(state) = self.state.upgrade() else { return };
+            let generation = Arc::clone(&lock(&state).current);
             let mut found = look(&self.root, Some(&generation));
             if found == self.seen {
                 continue;
@@ -123,8 +145,8 @@ impl Watched {
                 found = again;
             }
             while hints.try_recv().is_ok() {}
-            self.reload(&current, &generation);
-            let newest = Arc::clone(&current.lock().unwrap_or_else(PoisonError::into_inner));
+            self.reload(&state, &generation);
+            let newest = Arc::clone(&lock(&state).current);
             let after = look(&self.root, Some(&newest));
             // What changed while it was being read is read once more.
             let is_stale = found.iter().any(|(path, look)| after.get(path) != Some(look));
@@ -132,20 +154,18 @@ impl Watched {
         }
     }
 
-    fn reload(&self, current: &Mutex<Arc<Generation>>, before: &Generation) {
-        match Generation::load(&self.root, &self.from, Some(before)) {
-            Ok((next, changes)) => {
-                let next = Arc::new(next);
-                *current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&next);
-                if let Some(listener) = &self.listener {
-                    listener(Ok((&next, &changes)));
-                }
+    fn reload(&self, state: &Mutex<State>, before: &Generation) {
+        let loaded = Generation::load(&self.root, &self.from, Some(before)).map(Arc::new);
+        if let Ok(next) = &loaded {
+            let mut state = lock(state);
+            state.current = Arc::clone(next);
+            state.history.push_back((next.number, next.describe()));
+            if state.history.len() > MAX_HISTORY {
+                state.history.pop_front();
             }
-            Err(error) => {
-                if let Some(listener) = &self.listener {
-                    listener(Err(&error));
-                }
-            }
+        }
+        if let Some(listener) = &self.listener {
+            listener(loaded.as_deref());
         }
     }
 }

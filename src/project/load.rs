@@ -102,12 +102,13 @@ impl Load {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 
-    /// Whether the file that was `source` of `before` is here and has an error of reading, so that forms may be lost.
+    /// Whether the file that was `source` of `before` is here and has an error of reading or of a name, so that tools of it may
+    /// only seem to be gone.
     pub(super) fn is_broken_file(&self, before: &Self, source: SourceId) -> bool {
         let Some(name) = before.sources.get(source).map(|file| &file.name) else { return false };
         self.findings.iter().any(|finding| {
             let is_of_file = self.sources.get(finding.primary.source).is_some_and(|file| file.name == *name);
-            is_of_file && finding.severity == Severity::Error && finding.rule.code < "DT109"
+            is_of_file && finding.severity == Severity::Error && finding.rule.code < "DT111"
         })
     }
 
@@ -203,11 +204,15 @@ fn tell_unknown_worker_tools(load: &mut Load, whole: &HashSet<&PathBuf>) {
             for name in wanted.iter().flatten().filter(|name| !known.contains(&name.value.as_str())) {
                 let location = Location { source, span: name.span };
                 let message = format!(
-                    "worker `{}` names the {what} `{}`, which the project does not have",
+                    "worker `{}` names the {what} `{}`, and the project has no {what} of that name",
                     worker.name.value, name.value
                 );
                 let mut finding = Diagnostic::new(&rules::UNKNOWN_WORKER_TOOL, location, message);
-                if let Some(near) = nearest(&name.value, known.iter().copied()) {
+                let other = if what == "tool" { &exit } else { &normal };
+                if other.contains(&name.value.as_str()) {
+                    let list = if what == "tool" { ":exit-tools" } else { ":tools" };
+                    finding = finding.labelled(format!("it stands in `{list}`"));
+                } else if let Some(near) = nearest(&name.value, known.iter().copied()) {
                     finding = finding.labelled(format!("did you mean \"{near}\"?")).fixed_by(
                         format!("write \"{near}\""),
                         name.span,

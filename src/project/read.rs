@@ -34,6 +34,10 @@ pub(super) fn read_source(path: &Path) -> Result<SourceText, ProjectError> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(unreadable(std::io::Error::other("it is larger than 256 MiB")));
     }
+    // A byte order mark is no character of the first line.
+    if bytes.starts_with(b"\xEF\xBB\xBF") {
+        bytes.drain(..3);
+    }
     let path = path.to_owned();
     Ok(match String::from_utf8(bytes) {
         Ok(text) => SourceText { path, text, bad_byte: None },

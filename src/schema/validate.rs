@@ -74,7 +74,9 @@ impl ArgumentValidator {
             match Self::compile(tool, &parameters) {
                 Ok(validator) => return (validator, problems),
                 Err(problem) => {
-                    let removed = remove_at(&mut parameters, &problem.path);
+                    // A reference that leads outside is told without its place.
+                    let removed =
+                        remove_at(&mut parameters, &problem.path) || remove_references(&mut parameters);
                     problems.push(problem);
                     if !removed || problems.len() > MAX_VIOLATIONS {
                         parameters = serde_json::json!({"type": "object"});
@@ -106,6 +108,22 @@ impl ArgumentValidator {
                 message: shorten(&error.to_string()),
             })
             .collect())
+    }
+}
+
+/// Removes every `$ref` that does not lead into the schema itself; false where there is none.
+fn remove_references(value: &mut Value) -> bool {
+    match value {
+        Value::Object(members) => {
+            let is_outside = |target: &Value| target.as_str().is_none_or(|target| !target.starts_with('#'));
+            let removed =
+                members.get("$ref").is_some_and(is_outside) && members.shift_remove("$ref").is_some();
+            members.values_mut().fold(removed, |removed, member| remove_references(member) || removed)
+        }
+        Value::Array(items) => {
+            items.iter_mut().fold(false, |removed, item| remove_references(item) || removed)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -180,6 +198,28 @@ mod tests {
         assert!(told.iter().any(|line| line.starts_with(".items[1].n: ")), "{told:?}");
         assert!(told.iter().any(|line| line.contains("location")), "{told:?}");
         assert!(told.iter().any(|line| line.contains("extra")), "{told:?}");
+    }
+
+    #[test]
+    fn what_is_no_schema_is_left_out_and_the_rest_is_enforced() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "a": {"$ref": "http://example.org/x.json"},
+                "b": {"type": "strin"},
+                "c": {"pattern": "("},
+                "d": {"type": "integer"},
+                "e": {"required": true, "type": "string"}
+            },
+            "required": ["d"],
+            "additionalProperties": false
+        });
+        let (validator, problems) = ArgumentValidator::compile_lenient("t", schema);
+        assert_eq!(problems.len(), 4, "{problems:?}");
+        assert!(validator.is_valid(&json!({"a": 1, "b": 2, "c": 3, "d": 4, "e": "x"})));
+        for broken in [json!({}), json!({"d": "x"}), json!({"d": 1, "e": 2}), json!({"d": 1, "f": 2})] {
+            assert!(!validator.is_valid(&broken), "{broken}");
+        }
     }
 
     #[test]

@@ -79,10 +79,7 @@ pub(super) fn compile(script: &Script) -> Result<Vec<u8>, LoadProblem> {
     let problem = |line, message: String| LoadProblem { file: script.file.clone(), line, message };
     let source = &*script.source;
     if source.len() > MAX_SOURCE {
-        return Err(problem(
-            None,
-            format!("the script has {} bytes, more than {} KiB", source.len(), MAX_SOURCE / 1024),
-        ));
+        return Err(problem(None, format!("the script is longer than {} KiB", MAX_SOURCE / 1024)));
     }
     let text = match std::str::from_utf8(source) {
         Ok(text) if text.starts_with(|first: char| first < '\t') => {

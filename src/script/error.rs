@@ -127,6 +127,32 @@ fn frames(lua: &Lua, file: &str, most: usize) -> Vec<String> {
     frames
 }
 
+/// The error of a call as its caller gets it: which file, where the place is not told yet, and what to do about a
+/// limit. `memory`: the call's limit in bytes.
+pub(super) fn placed(error: ToolError, file: &str, memory: u64) -> ToolError {
+    let advice = match error.kind {
+        ToolErrorKind::Timeout => String::from("; if it needs longer, raise :timeout in the spec"),
+        ToolErrorKind::Memory => {
+            format!(" of {} KiB; if it needs more, raise :memory in the spec", memory.div_ceil(1024))
+        }
+        ToolErrorKind::Load | ToolErrorKind::Script | ToolErrorKind::Unserialisable => String::new(),
+        // Worded for the model, or about the call rather than the script.
+        ToolErrorKind::Failure
+        | ToolErrorKind::UnknownTool
+        | ToolErrorKind::InvalidArguments
+        | ToolErrorKind::Permission
+        | ToolErrorKind::Canceled
+        | ToolErrorKind::Internal => return error,
+    };
+    let innermost = error.details.as_deref().and_then(|details| details.lines().next()?.split(" in ").next());
+    let place = match innermost {
+        _ if error.message.starts_with(file) => String::new(),
+        Some(place) if place.starts_with(file) => format!("{place}: "),
+        Some(_) | None => format!("{file}: "),
+    };
+    ToolError { message: format!("{place}{}{advice}", error.message), ..error }
+}
+
 /// A result that is not JSON.
 pub(super) fn unserialisable(refusal: &Refusal) -> ToolError {
     let path = refusal.path();

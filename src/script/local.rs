@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::control::Control;
+use super::error;
 use super::host::ScriptSink;
 use super::vm::Vm;
 use super::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, Script};
@@ -48,7 +49,8 @@ impl LocalVm {
         if reusable {
             self.vm = Some(vm);
         }
-        answer
+        let memory = self.script.memory.unwrap_or(DEFAULT_MEMORY);
+        answer.map_err(|error| error::placed(error, &self.script.file, memory))
     }
 }
 

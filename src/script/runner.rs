@@ -21,6 +21,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::LocalSet;
 
 use super::control::{Control, Stop, lock, run_after};
+use super::error;
 use super::host::ScriptSink;
 use super::local::limit;
 use super::pool::Pool;
@@ -127,13 +128,15 @@ impl ScriptRunner {
             let (sender, receiver) = oneshot::channel();
             let control = Control::new(limit(&script, &context, shared.options.timeout), Some(sender));
             let _canceller = CancelOnDrop(Arc::clone(&control));
+            let (file, memory) = (script.file.clone(), script.memory.unwrap_or(shared.options.memory));
             submit(&shared, Job { script, call, context, control })?;
-            receiver.await.unwrap_or_else(|_| {
+            let answer = receiver.await.unwrap_or_else(|_| {
                 Err(ToolError::new(
                     ToolErrorKind::Internal,
                     "the thread that ran the script was lost; this is a bug",
                 ))
-            })
+            });
+            answer.map_err(|error| error::placed(error, &file, memory))
         })
     }
 }

@@ -193,7 +193,11 @@ impl Vm {
             if main_ended && tasks.is_empty() {
                 return Poll::Ready(Err(ToolError::new(
                     ToolErrorKind::Script,
-                    format!("{}: the script ended without calling its callback", self.host.file),
+                    format!(
+                        "{}: the script ended without calling its callback; call it with the result, now or from \
+                         task.spawn or task.delay",
+                        self.host.file
+                    ),
                 )));
             }
             Poll::Pending

@@ -44,7 +44,7 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
         if run.begins_turn() {
             let newest = task.shared.tools.current();
             if newest.generation != toolbox.generation {
-                let detail = String::from("the tools were reloaded");
+                let detail = task.shared.tools.changes_since(toolbox.generation);
                 task.publish_own(&run, Event::Reloaded { generation: newest.generation, detail });
             }
             toolbox = newest;

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::redact::Redactor;
 use crate::chat::Message;
 use crate::request::Failure;
 
@@ -141,6 +142,7 @@ pub enum RecordingError {
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
+    redactor: Redactor,
     file: Mutex<State>,
 }
 
@@ -157,9 +159,19 @@ impl Recorder {
     /// When that is not possible.
     pub fn create(path: &Path) -> Result<Self, RecordingError> {
         match std::fs::File::create(path) {
-            Ok(file) => Ok(Self { path: path.to_owned(), file: Mutex::new(State { file, error: None }) }),
+            Ok(file) => {
+                let file = Mutex::new(State { file, error: None });
+                Ok(Self { path: path.to_owned(), redactor: Redactor::new(None), file })
+            }
             Err(source) => Err(RecordingError::Io { path: path.to_owned(), source }),
         }
+    }
+
+    /// Leaves `key` out, wherever it stands: in the prompt, in a tool's result.
+    #[must_use]
+    pub fn without(mut self, key: Option<&str>) -> Self {
+        self.redactor = Redactor::new(key);
+        self
     }
 
     /// The first error of writing, if there was one: the recording is not whole.
@@ -189,9 +201,10 @@ impl Recorder {
         if state.error.is_some() {
             return;
         }
-        let written = serde_json::to_vec(line).map_err(std::io::Error::other).and_then(|mut text| {
-            text.push(b'\n');
-            state.file.write_all(&text)
+        let written = serde_json::to_string(line).map_err(std::io::Error::other).and_then(|text| {
+            let mut text = self.redactor.text(&text);
+            text.push('\n');
+            state.file.write_all(text.as_bytes())
         });
         state.error = written.err();
     }

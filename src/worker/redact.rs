@@ -3,8 +3,12 @@
 /// What stands where a key stood.
 const REDACTED: &[u8] = b"[redacted]";
 
-/// Keys shorter than this are placeholders such as `none`, and would be found in ordinary text.
-const MIN_SECRET: usize = 8;
+/// What people set where a server wants a key and does not look at it; no secrets, and words of ordinary text.
+const PLACEHOLDERS: [&str; 9] =
+    ["none", "null", "empty", "dummy", "test", "local", "ollama", "lm-studio", "sk-no-key-required"];
+
+/// Shorter keys would be found in every other word.
+const MIN_SECRET: usize = 4;
 
 /// Replaces one secret in a stream of bytes.
 #[derive(Clone)]
@@ -24,7 +28,7 @@ impl Redactor {
     /// A redactor of `secret`; without one, or with a very short one, bytes pass as they are.
     pub(super) fn new(secret: Option<&str>) -> Self {
         let mut forms = Vec::new();
-        if let Some(secret) = secret.filter(|secret| secret.len() >= MIN_SECRET) {
+        if let Some(secret) = secret.filter(|secret| is_secret(secret)) {
             forms.push(secret.as_bytes().to_vec());
             if secret.contains('/') {
                 forms.push(secret.replace('/', "\\/").into_bytes());
@@ -81,6 +85,10 @@ impl Redactor {
         };
         self.forms.iter().filter_map(open).max().unwrap_or(0)
     }
+}
+
+fn is_secret(key: &str) -> bool {
+    key.len() >= MIN_SECRET && !PLACEHOLDERS.contains(&key.to_ascii_lowercase().as_str())
 }
 
 #[cfg(test)]

@@ -26,6 +26,11 @@ impl std::fmt::Debug for Toolbox {
 pub trait ToolSource: Send + Sync {
     /// The newest generation. Called when a model turn begins; must be quick.
     fn current(&self) -> Toolbox;
+
+    /// What is different since that generation, for a person.
+    fn changes_since(&self, _generation: u64) -> String {
+        String::from("the tools were reloaded")
+    }
 }
 
 /// A toolbox that never changes is its own source.

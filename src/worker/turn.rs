@@ -11,13 +11,17 @@ use super::stream_timers::StreamTimers;
 use super::toolbox::Toolbox;
 use super::transport::{Incoming, Outgoing, TransportError};
 use crate::chat::{
-    BodyForm, ChatEvent, ChatRequest, End, ReplyStatus, ServerError, ServerErrorKind, StreamDecoder,
+    BodyForm, ChatEvent, ChatRequest, End, Reply, ReplyStatus, ServerError, ServerErrorKind, StreamDecoder,
     classify_http_error,
 };
 use crate::request::{Event, FailReason, Failure, Run, kind};
 
 /// Tries of one turn, the first included.
 const MAX_ATTEMPTS: u32 = 4;
+/// Tries while a server says that it is loading its model: ten minutes and more.
+const MAX_ATTEMPTS_LOADING: u32 = 130;
+/// The longest wait between those.
+const MAX_DELAY_LOADING: Duration = Duration::from_secs(5);
 /// The first wait between tries; it doubles.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// The longest wait that a server may ask for; asked for more, the request fails and says so.
@@ -66,14 +70,22 @@ pub(super) async fn stream(
                 let location = incoming.location.clone();
                 let Some(body) = read_error_body(task, run, incoming, total).await else { return };
                 let error = classify_http_error(status, &body);
+                let is_loading = status == 503 && error.message.contains("Loading model");
                 let is_retried = matches!(status, 408 | 409 | 429 | 503)
-                    && attempt < MAX_ATTEMPTS
+                    && (attempt < MAX_ATTEMPTS || (is_loading && attempt < MAX_ATTEMPTS_LOADING))
                     && retry_after.is_none_or(|wait| wait <= MAX_DELAY);
                 match other_form(*form, status, &error.message) {
                     Some(form) => Again::As(form, error.message),
                     None if is_retried => {
+                        let delay = if is_loading { delay.min(MAX_DELAY_LOADING) } else { delay };
                         let wait = retry_after.unwrap_or_else(|| jitter(delay, task.id_seed, turn, attempt));
                         Again::After(wait, format!("HTTP {status}: {}", error.message))
+                    }
+                    // The text of a call that the server could not parse may be a call all the same.
+                    None if error.failed_generation.is_some() => {
+                        let reply = Reply::failed(error);
+                        let mut events = vec![ChatEvent::Ended { reply }];
+                        return feed(task, run, toolbox, &mut events);
                     }
                     None => {
                         let url = task.shared.transport.url();
@@ -112,6 +124,10 @@ pub(super) async fn stream(
             }
         }
     }
+}
+
+fn pieces(count: usize) -> String {
+    if count == 1 { String::from("a piece") } else { format!("{count} pieces") }
 }
 
 /// A wait between 3/4 and 5/4 of `delay`, so that many who were refused together do not come back together. It
@@ -243,6 +259,13 @@ async fn read_reply(
     };
     task.write(|at_ms| Line::End { at_ms, error });
     let notes = decoder.finish(end, &mut events);
+    if notes.skipped_frames > 0 {
+        let message = format!(
+            "{url}: {} of the stream could not be read and may have held text",
+            pieces(notes.skipped_frames)
+        );
+        task.publish_own(run, Event::Warning { message });
+    }
     let empty = events
         .iter()
         .any(|event| matches!(event, ChatEvent::Ended { reply } if reply.status == ReplyStatus::Empty));

@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::calls::budget_failure;
-use crate::chat::{RawArguments, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
+use crate::chat::{RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 use crate::request::emission::{Checked, Partition, TextJudge, check, partition};
 use crate::request::event::Event;
 use crate::request::hold_back::{Directive, Fault};
@@ -61,7 +61,7 @@ impl Run {
         } else {
             normal.iter().map(|call| (call.id.as_deref(), call.name.as_str(), &call.arguments)).collect()
         };
-        let failure = status_failure(&status)
+        let failure = status_failure(&status, reply)
             .or_else(|| self.lines.finish().map(loop_failure))
             .or_else(|| {
                 let names: Vec<String> = unknown.iter().map(|call| format!("`{}`", call.name)).collect();
@@ -152,14 +152,12 @@ impl Run {
 }
 
 /// How a reply that is not whole fails its request.
-fn status_failure(status: &ReplyStatus) -> Option<Failure> {
+fn status_failure(status: &ReplyStatus, reply: &Reply) -> Option<Failure> {
     let (reason, kind, detail) = match status {
         ReplyStatus::Complete => return None,
-        ReplyStatus::CallTruncated => (
-            FailReason::ToolParseError,
-            kind::CALL_TRUNCATED,
-            String::from("the reply ended inside the arguments of a tool call"),
-        ),
+        ReplyStatus::CallTruncated => {
+            (FailReason::ToolParseError, kind::CALL_TRUNCATED, truncated_detail(reply))
+        }
         ReplyStatus::ServerError { error } => {
             let kind = match error.kind {
                 ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
@@ -183,6 +181,19 @@ fn status_failure(status: &ReplyStatus) -> Option<Failure> {
         ),
     };
     Some(Failure::new(reason, kind, detail))
+}
+
+/// Which call was cut, and by what.
+fn truncated_detail(reply: &Reply) -> String {
+    let is_cut = |call: &&RawCall| matches!(call.arguments, RawArguments::Malformed { .. });
+    let name = reply.calls.iter().rev().find(is_cut).map_or("a tool", |call| call.name.as_str());
+    let advice = match finish_reason(reply.finish_reason.as_deref()) {
+        FinishReason::MaxTokens => {
+            ": the server's token limit was reached; raise :max-tokens in the worker's :params"
+        }
+        FinishReason::Stop | FinishReason::Canceled | FinishReason::Failed => "",
+    };
+    format!("the reply ended inside the arguments of a call of `{name}`{advice}")
 }
 
 fn fault_failure(fault: &Fault) -> Failure {

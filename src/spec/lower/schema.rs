@@ -429,7 +429,10 @@ impl Lowerer {
         for value in values {
             let fits = match (type_name, &value.kind) {
                 (Some("string"), kind) => matches!(kind, JsonKind::String(_)),
-                (Some("integer"), JsonKind::Number(number)) => !number.is_f64(),
+                (Some("integer"), JsonKind::Number(number)) => {
+                    // JSON Schema counts 1.0 among the integers.
+                    number.as_f64().is_none_or(|value| value.fract() == 0.0)
+                }
                 (Some("number"), kind) => matches!(kind, JsonKind::Number(_)),
                 (Some("boolean"), kind) => matches!(kind, JsonKind::Bool(_)),
                 (Some("integer"), _) => false,

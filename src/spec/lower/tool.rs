@@ -124,8 +124,12 @@ impl Lowerer {
                     tool.effect = effect;
                 }
             }
-            // Read by Emacs, by approvals, by the examples' checker; they change nothing here.
-            "confirm" | "include" | "category" | "accepts" | "rejects" | "targets" => {}
+            // Emacs reads these; they change nothing here.
+            "confirm" | "include" | "category" => {}
+            "accepts" | "rejects" | "targets" => {
+                let message = format!("`:{key}` is not there yet; it has no effect");
+                self.tell(&rules::UNKNOWN_TOOL_KEY, key_span, message);
+            }
             _ => {
                 let entry = Entry { key, key_span, value };
                 self.tell_unknown_key(&rules::UNKNOWN_TOOL_KEY, &entry, "a tool", &TOOL_KEYS);

@@ -46,6 +46,9 @@ const WORKER_KEYS: [&str; 31] = [
     "category",
 ];
 
+/// Members of a request body that `:params` cannot set.
+const RESERVED_PARAMS: [&str; 5] = ["messages", "model", "stream", "stream_options", "tools"];
+
 impl Lowerer {
     /// The worker that a form's plist is; `None` when it has no usable name.
     pub(super) fn lower_worker(&mut self, span: Span, items: Vec<Datum>) -> Option<WorkerSpec> {
@@ -75,11 +78,28 @@ impl Lowerer {
                     worker.name = Spanned::new(name, span);
                 }
             }
-            "endpoint" => worker.endpoint = self.take_string("endpoint", value),
+            "endpoint" => {
+                let is_url = |text: &str| {
+                    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+                    host.is_some_and(|host| !host.is_empty()).then(|| text.to_owned())
+                };
+                worker.endpoint =
+                    self.take_parsed("endpoint", value, "a URL such as \"http://127.0.0.1:8080/v1\"", is_url);
+            }
             "model" => worker.model = self.take_string("model", value),
             "api-key-env" => {
                 if let Some(name) = self.take_string("api-key-env", value) {
-                    worker.api_key_env = name;
+                    if is_variable(&name) {
+                        worker.api_key_env = name;
+                    } else {
+                        // What stands there may be a key: it is not repeated.
+                        let message =
+                            String::from("`:api-key-env` takes the name of an environment variable");
+                        let finding = self.finding(&rules::WRONG_VALUE, span, message);
+                        self.findings.push(
+                            finding.note("a key does not belong in a file; export it and name the variable"),
+                        );
+                    }
                 }
             }
             "system" => worker.system = self.take_string("system", value),
@@ -200,10 +220,19 @@ impl Lowerer {
         };
         let mut params = Map::new();
         for entry in self.read_plist(items, &[]) {
-            if let Some(json) = self.json_value(entry.value) {
-                params.insert(entry.key.replace('-', "_"), json.to_value());
+            let name = entry.key.replace('-', "_");
+            if RESERVED_PARAMS.contains(&name.as_str()) {
+                let message = format!("`:{}` is set by the engine and cannot stand in `:params`", entry.key);
+                self.tell(&rules::RESERVED_PARAM, entry.key_span, message);
+            } else if let Some(json) = self.json_value(entry.value) {
+                params.insert(name, json.to_value());
             }
         }
         params
     }
+}
+
+fn is_variable(name: &str) -> bool {
+    let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(is_start) && name.chars().all(|c| is_start(c) || c.is_ascii_digit())
 }
