@@ -4,27 +4,28 @@ use deftool::syntax::parse;
 use deftool::text::{SourceFile, Sources};
 use divan::counter::BytesCount;
 
-/// The tool that every copy in the file is made of, with a number for a name.
+/// The tool that every copy in the file is made of, with a number for a name. It has what real specs have: code that
+/// is not looked at, quoted plists, nested schemas, escapes, comments.
 const SPEC: &str = r#"
 ;; Tool N of the corpus.
 (gptel-make-tool
- :name "record_summary_N"
- :description "Record summary of an image using well-structured JSON."
- :function (lambda (callback key_colors)
-             (funcall callback (format "%s\n" (length key_colors))))
- :category "images"
+ :name "plan_route_N"
+ :description "Plan a route between two stations and list the trains to take."
+ :function (lambda (callback from to)
+             (funcall callback (format "%s -> %s\n" from to)))
+ :category "travel"
  :async t
- :args (list '(:name "key_colors"
-               :description "Key colors in the image. Limit to less than four."
+ :args (list '(:name "stops"
+               :description "Stations on the way, in order. At most eight."
                :type array
                :items (:type object
                        :properties
-                       (:r (:type number :description "red value [0.0, 1.0]")
-                        :name (:type string
-                               :description "Human-readable color name, e.g. \"olive_green\""))
-                       :required ["r" "name"]))
-             '(:name "estimated_year" :type integer :optional t :minimum 1800
-               :description "Estimated year that the image was taken. Rough estimates are okay!")))
+                       (:minutes (:type number :description "Shortest stay there, in minutes.")
+                        :station (:type string
+                                  :description "Name as on the sign, e.g. \"Gare du Nord\""))
+                       :required ["minutes" "station"]))
+             '(:name "earliest" :type integer :optional t :minimum 0
+               :description "Hour of the day before which no train is taken, from 0 to 23.")))
 "#;
 
 fn corpus() -> String {

@@ -19,7 +19,7 @@
 //! | [`chat`] | the wire of chat completions: bodies, SSE, chunks, assembly, calls written as text |
 //! | [`request`] | the request machine: every decision of the loop, no IO and no clock |
 //! | [`worker`] | the tokio driver: slots, timers, transport, record and replay |
-//! | [`cli`] | the `deftool` command |
+//! | `cli` | the `deftool` command, with the feature `cli` |
 
 pub mod text;
 

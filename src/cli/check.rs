@@ -5,6 +5,7 @@ use super::output::{describe_summary, print, print_findings, say};
 use super::{CliError, Exit, locate};
 use crate::diagnostic::{Summary, render};
 use crate::project::{load, resolve_inputs};
+use crate::text::count;
 
 pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
@@ -32,8 +33,4 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     }
     let failed = summary.errors > 0 || (options.strict && summary.warnings > 0);
     Ok(if failed { Exit::Failed } else { Exit::Clean })
-}
-
-fn count(number: usize, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }

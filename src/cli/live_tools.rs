@@ -1,8 +1,9 @@
 //! The project's newest generation as a worker's tools.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::project::{GenerationRunner, LiveProject};
+use crate::project::{Generation, GenerationRunner, LiveProject};
+use crate::schema::ToolSet;
 use crate::script::ScriptRunner;
 use crate::spec::WorkerSpec;
 use crate::worker::{ToolSource, Toolbox};
@@ -12,6 +13,22 @@ pub(super) struct LiveTools {
     pub(super) project: LiveProject,
     pub(super) worker: WorkerSpec,
     pub(super) scripts: Arc<ScriptRunner>,
+    /// The set of the newest generation that was asked for, by its number.
+    pub(super) cached: Mutex<Option<(u64, ToolSet)>>,
+}
+
+impl LiveTools {
+    fn tool_set(&self, generation: &Generation) -> ToolSet {
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*cached {
+            Some((number, set)) if *number == generation.number => set.clone(),
+            Some(_) | None => {
+                let set = generation.tool_set(&self.worker);
+                *cached = Some((generation.number, set.clone()));
+                set
+            }
+        }
+    }
 }
 
 impl ToolSource for LiveTools {
@@ -19,7 +36,7 @@ impl ToolSource for LiveTools {
         let generation = self.project.current();
         Toolbox {
             generation: generation.number,
-            tools: generation.tool_set(&self.worker),
+            tools: self.tool_set(&generation),
             runner: Arc::new(GenerationRunner { generation, scripts: Arc::clone(&self.scripts) }),
         }
     }

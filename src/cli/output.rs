@@ -7,7 +7,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use crate::diagnostic::{Diagnostic, Summary, render};
-use crate::text::Sources;
+use crate::text::{Sources, count, is_control};
 
 /// The first error of writing to stdout.
 static STDOUT_ERROR: OnceLock<std::io::Error> = OnceLock::new();
@@ -42,7 +42,7 @@ pub(super) fn say(text: &str) {
 
 /// Says an error in one line, and what follows it.
 pub(super) fn say_error(text: &str) {
-    say(&format!("{} {text}", paint("error:", anstyle::AnsiColor::Red)));
+    say(&format!("{} {}", paint("error:", anstyle::AnsiColor::Red), clean(text)));
 }
 
 /// `text` in a colour, bold; the stream takes it away again where colours have no place.
@@ -75,8 +75,8 @@ pub(super) fn describe_summary(summary: &Summary) -> Option<String> {
     let counts = [(summary.errors, "error"), (summary.warnings, "warning"), (summary.notes, "note")];
     let parts: Vec<String> = counts
         .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| count(number, word))
         .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -112,14 +112,11 @@ pub(super) fn print_text(text: &str) {
 
 /// `text` without characters that a terminal obeys, line ends and tabs excepted.
 pub(super) fn clean(text: &str) -> String {
-    let harmless = |c: char| {
-        matches!(c, '\n' | '\t')
-            || !(c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'))
-    };
-    if text.chars().all(harmless) {
+    let is_harmful = |c: char| is_control(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(is_harmful) {
         return text.to_owned();
     }
-    text.chars().map(|c| if harmless(c) { c } else { '\u{FFFD}' }).collect()
+    text.chars().map(|c| if is_harmful(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// The first `limit` characters.

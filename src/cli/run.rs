@@ -1,7 +1,7 @@
 //! `deftool run`: one request through a worker.
 
 use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::args::RunOptions;
@@ -33,7 +33,12 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     tell_errors(&generation);
     let spec = choose_worker(options, &generation)?;
     let scripts = ScriptRunner::new(RunnerOptions { sink: script_log::sink(), ..RunnerOptions::default() });
-    let tools = Arc::new(LiveTools { project, worker: spec.clone(), scripts: Arc::new(scripts) });
+    let tools = Arc::new(LiveTools {
+        project,
+        worker: spec.clone(),
+        scripts: Arc::new(scripts),
+        cached: Mutex::default(),
+    });
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
@@ -85,7 +90,7 @@ fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
     Ok(Some(text))
 }
 
-/// A tool with errors in its spec is left out, one whose script is broken fails when it is called; the request goes on.
+/// A broken tool is left out; the request goes on with the others.
 fn tell_errors(generation: &Generation) {
     let load = &generation.load;
     let errors: Vec<_> = load.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();

@@ -6,6 +6,7 @@ use super::{CliError, Exit, locate};
 use crate::diagnostic::Summary;
 use crate::diagnostic::render::render_concise;
 use crate::project::{Generation, LiveProject, ProjectError, find_root};
+use crate::text::count;
 
 pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
@@ -20,7 +21,7 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
     };
     let project = LiveProject::open(&root, &place.current, Some(Box::new(listener)))?;
     let generation = project.current();
-    print(&format!("generation 1: {} tools\n", generation.tool_names().count()));
+    print(&format!("generation 1: {}\n", count(generation.tool_names().count(), "tool")));
     print_findings(&generation);
     say("watching; Ctrl-C ends");
     let runtime =

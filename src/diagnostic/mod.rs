@@ -8,7 +8,7 @@ pub mod rules;
 
 use serde::Serialize;
 
-use crate::text::{Location, Span};
+use crate::text::{Location, Span, is_control};
 
 pub use rules::Rule;
 
@@ -131,12 +131,12 @@ impl Diagnostic {
 
 /// `text` with control characters written as escapes: what a message quotes may hold any.
 fn one_line(text: String) -> String {
-    if !text.contains(char::is_control) {
+    if !text.contains(is_control) {
         return text;
     }
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() {
+        if is_control(character) {
             line.extend(character.escape_default());
         } else {
             line.push(character);

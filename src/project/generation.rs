@@ -1,6 +1,6 @@
 //! One consistent load of a project, as requests run on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::schema::ToolSet;
 use crate::script::{Script, ScriptRunner};
 use crate::spec::{Permissions, ToolKind, WorkerSpec, nearest};
+use crate::text::Spanned;
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
 
 /// Specs, schemas and scripts that belong together. Immutable.
@@ -31,6 +32,8 @@ pub struct Generation {
     /// What is different from the generation before it.
     pub changes: Changes,
     tools: BTreeMap<String, LoadedTool>,
+    /// The names of `tools` in the order of the specs.
+    order: Vec<String>,
 }
 
 /// What a reload changed, by the names of tools.
@@ -86,7 +89,8 @@ impl Generation {
             compare(&before.tools, &tools, &mut changes);
         }
         let number = before.map_or(1, |before| before.number + 1);
-        Ok(Self { number, load, took: started.elapsed(), changes, tools })
+        let order = order_of(&tools, &load);
+        Ok(Self { number, load, took: started.elapsed(), changes, tools, order })
     }
 
     /// What is different from the generation before it, how long loading took, and the first error.
@@ -107,33 +111,32 @@ impl Generation {
         self.tools.keys().map(String::as_str)
     }
 
-    /// What a worker may call, in the order of the specs: its own lists, or all of the project.
+    /// What a worker may call, in the order of the specs: its own lists, or all of the project, without the tools whose
+    /// script is broken.
     pub fn tool_set(&self, worker: &WorkerSpec) -> ToolSet {
-        let mut entries = Vec::new();
-        for loaded in &self.load.tools {
-            let name = &loaded.tool.name.value;
+        let names = |list: &Option<Vec<Spanned<String>>>| -> Option<HashSet<String>> {
+            list.as_ref().map(|list| list.iter().map(|name| name.value.clone()).collect())
+        };
+        let (normal, exit) = (names(&worker.tools), names(&worker.exit_tools));
+        let in_order = self.order.iter().filter_map(|name| self.tools.get(name));
+        let offered = in_order.filter(|loaded| {
             let list = match loaded.tool.kind {
-                ToolKind::Normal => &worker.tools,
-                ToolKind::Exit => &worker.exit_tools,
+                ToolKind::Normal => &normal,
+                ToolKind::Exit => &exit,
             };
-            let wanted = list.as_ref().is_none_or(|list| list.iter().any(|known| known.value == *name));
-            if let Some(current) = self.tools.get(name).filter(|_| wanted) {
-                entries.push(Arc::clone(&current.entry));
-            }
-        }
-        // A tool whose file is broken has no place in today's order.
-        let listed: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
-        let kept = self.tools.iter().filter(|(name, loaded)| {
-            let list = match loaded.tool.kind {
-                ToolKind::Normal => &worker.tools,
-                ToolKind::Exit => &worker.exit_tools,
-            };
-            !listed.contains(name)
-                && list.as_ref().is_none_or(|list| list.iter().any(|known| known.value == **name))
+            let is_broken = matches!(loaded.script, ScriptState::Broken(_));
+            !is_broken && list.as_ref().is_none_or(|list| list.contains(&loaded.tool.name.value))
         });
-        entries.extend(kept.map(|(_, loaded)| Arc::clone(&loaded.entry)));
-        ToolSet::new(entries)
+        ToolSet::new(offered.map(|loaded| Arc::clone(&loaded.entry)))
     }
+}
+
+/// The names of `tools` in the order of the specs of `load`, then those that have no place in it.
+fn order_of(tools: &BTreeMap<String, LoadedTool>, load: &Load) -> Vec<String> {
+    let written =
+        load.tools.iter().map(|loaded| &loaded.tool.name.value).filter(|name| tools.contains_key(*name));
+    let mut seen = HashSet::new();
+    written.chain(tools.keys()).filter(|name| seen.insert(*name)).cloned().collect()
 }
 
 /// Tools of `before` that are broken in `load`, or whose file no longer reads, stay.
@@ -151,7 +154,7 @@ fn keep_last_good(
             Some(now) => matches!(now.script, ScriptState::Broken(_)),
             None => {
                 let is_there = load.tools.iter().any(|loaded| loaded.tool.name.value == *name);
-                is_there || load.is_broken_file(&before.load, good.tool.source)
+                is_there || load.has_broken_file(&good.file)
             }
         };
         if broken {

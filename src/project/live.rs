@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use notify::{RecursiveMode, Watcher};
 
@@ -18,6 +18,8 @@ use super::{ProjectError, resolve_inputs};
 
 /// From a hint to the second look: editors write in several steps.
 const DEBOUNCE: Duration = Duration::from_millis(40);
+/// The longest wait for a file that is written on and on.
+const MAX_DEBOUNCE: Duration = Duration::from_millis(250);
 /// Between looks without a hint.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -29,7 +31,7 @@ pub type Listener = Box<dyn Fn(Result<&Generation, &ProjectError>) + Send>;
 pub struct LiveProject {
     state: Arc<Mutex<State>>,
     /// Dropped with the project; the thread ends when nobody can send any more.
-    _hints: Sender<()>,
+    _hints: SyncSender<()>,
     _watcher: Option<notify::RecommendedWatcher>,
 }
 
@@ -52,7 +54,8 @@ impl LiveProject {
         let seen = look(root, None);
         let current = Arc::new(Generation::load(root, from, None)?);
         let state = Arc::new(Mutex::new(State { current, history: VecDeque::new() }));
-        let (hints, hinted) = channel();
+        // One hint that waits says as much as many.
+        let (hints, hinted) = sync_channel(1);
         let watcher = watch(root, hints.clone());
         let watched = Watched {
             root: root.to_owned(),
@@ -89,12 +92,12 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn watch(root: &Path, hints: Sender<()>) -> Option<notify::RecommendedWatcher> {
+fn watch(root: &Path, hints: SyncSender<()>) -> Option<notify::RecommendedWatcher> {
     let handler = move |event: notify::Result<notify::Event>| {
         // Our own reading is an event, too.
         let is_access = matches!(&event, Ok(event) if event.kind.is_access());
         if !is_access {
-            let _ = hints.send(());
+            let _ = hints.try_send(());
         }
     };
     let mut watcher = notify::recommended_watcher(handler).ok()?;
@@ -135,16 +138,22 @@ impl Watched {
             if found == self.seen {
                 continue;
             }
-            // Taken when two looks find the same: never a half-written file.
+            // Taken when two looks find the same, so that no half-written file is; what is written without a pause is
+            // taken as it is in the end, and its tools stay as they were if it is broken.
+            let first_look = Instant::now();
             loop {
                 std::thread::sleep(DEBOUNCE);
                 let again = look(&self.root, Some(&generation));
-                if again == found {
+                let is_settled = again == found;
+                found = again;
+                if is_settled || first_look.elapsed() >= MAX_DEBOUNCE {
                     break;
                 }
-                found = again;
             }
-            while hints.try_recv().is_ok() {}
+            if self.state.strong_count() == 1 {
+                // Only this thread holds the project.
+                return;
+            }
             self.reload(&state, &generation);
             let newest = Arc::clone(&lock(&state).current);
             let after = look(&self.root, Some(&newest));
@@ -175,7 +184,9 @@ fn look(root: &Path, generation: Option<&Generation>) -> BTreeMap<PathBuf, Look>
     let mut files: Vec<PathBuf> =
         resolve_inputs(&[], root).into_iter().flatten().flat_map(|input| input.files).collect();
     if let Ok(entries) = std::fs::read_dir(root.join("scripts")) {
-        files.extend(entries.flatten().map(|entry| entry.path()));
+        let scripts = entries.flatten().map(|entry| entry.path());
+        files
+            .extend(scripts.filter(|path| path.extension().is_some_and(|end| end == "lua" || end == "luau")));
     }
     if let Some(generation) = generation {
         files.extend(generation.load.tools.iter().flat_map(|loaded| script_places(root, &loaded.tool)));

@@ -38,6 +38,8 @@ pub struct Load {
 pub struct LoadedTool {
     /// The spec.
     pub tool: Tool,
+    /// Name of the file it stands in; unlike the source's number it means the same in every load.
+    pub file: Arc<str>,
     /// What a request holds of it.
     pub entry: Arc<ToolEntry>,
     /// What runs it.
@@ -102,13 +104,11 @@ impl Load {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 
-    /// Whether the file that was `source` of `before` is here and has an error of reading or of a name, so that tools of it may
-    /// only seem to be gone.
-    pub(super) fn is_broken_file(&self, before: &Self, source: SourceId) -> bool {
-        let Some(name) = before.sources.get(source).map(|file| &file.name) else { return false };
+    /// Whether the file called `name` is here and has an error: a tool that is gone from it may only be unreadable.
+    pub(super) fn has_broken_file(&self, name: &str) -> bool {
         self.findings.iter().any(|finding| {
-            let is_of_file = self.sources.get(finding.primary.source).is_some_and(|file| file.name == *name);
-            is_of_file && finding.severity == Severity::Error && finding.rule.code < "DT111"
+            let file = self.sources.get(finding.primary.source);
+            finding.severity == Severity::Error && file.is_some_and(|file| file.name == name)
         })
     }
 
@@ -131,12 +131,18 @@ fn load_source(load: &mut Load, source: SourceId, damage: Option<&Diagnostic>) {
         let valid = worker.valid && !is_damaged(worker.span);
         load.workers.push(WorkerSpec { valid, ..worker });
     }
+    let name: Arc<str> = Arc::from(file.name.as_str());
     for tool in definitions.tools {
         let tool = Tool { valid: tool.valid && !is_damaged(tool.span), ..tool };
         let (entry, findings) = compile_tool(&tool);
         // What is wrong with a broken form was told already.
         load.findings.extend(findings.into_iter().filter(|_| tool.valid));
-        load.tools.push(LoadedTool { tool, entry: Arc::new(entry), script: ScriptState::None });
+        load.tools.push(LoadedTool {
+            tool,
+            file: Arc::clone(&name),
+            entry: Arc::new(entry),
+            script: ScriptState::None,
+        });
     }
 }
 

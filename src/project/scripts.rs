@@ -1,5 +1,6 @@
 //! The script of each tool: found, compiled, held against its spec. Never run.
 
+use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,11 +13,12 @@ use crate::script::{
     Contract, LoadProblem, MAX_SOURCE, Parameter, PathGrant, Permissions, Returned, Script, check_script,
 };
 use crate::spec::{Tool, ToolKind};
-use crate::text::{Location, SourceFile, Span};
+use crate::text::{Location, SourceFile, SourceId, Span, count};
 use crate::tool::{ToolError, ToolErrorKind};
 
 /// Looks for the scripts of every normal tool of `load`. Without a project there are none to look for.
 pub(super) fn load_scripts(load: &mut Load, from: &Path) {
+    let mut files = Files::default();
     let mut told_elisp = Vec::new();
     for index in 0..load.tools.len() {
         let Some(loaded) = load.tools.get(index) else { continue };
@@ -28,7 +30,7 @@ pub(super) fn load_scripts(load: &mut Load, from: &Path) {
         let Some(root) = load.roots.get(&tool.source).cloned() else { continue };
         let root = std::path::absolute(&root).unwrap_or(root);
         let state = match find_script(&root, &tool) {
-            Some(path) => read_script(load, &tool, &root, &path, from),
+            Some(path) => load_script(load, &mut files, &tool, &root, &path, from),
             None => {
                 let error = tell_missing(load, &tool, &root, from, &mut told_elisp);
                 ScriptState::Broken(error)
@@ -39,6 +41,18 @@ pub(super) fn load_scripts(load: &mut Load, from: &Path) {
         }
     }
     load.sort_findings();
+}
+
+/// The script files of one load: several tools may name the same.
+type Files = HashMap<PathBuf, ScriptFile>;
+
+struct ScriptFile {
+    /// Its bytes, or why there are none.
+    bytes: Result<Arc<[u8]>, String>,
+    /// Its number among the sources, once a finding is about it.
+    source: Option<SourceId>,
+    /// Whether it was told that it does not compile, which is the same for every tool.
+    is_told: bool,
 }
 
 /// The files that a change of which may change this load: the places where scripts are looked for.
@@ -85,18 +99,30 @@ fn tell_missing(
     ToolError::new(ToolErrorKind::Load, message)
 }
 
-fn read_script(load: &mut Load, tool: &Tool, root: &Path, path: &Path, from: &Path) -> ScriptState {
-    let file = display_name(path, from);
-    let source = match read_bytes(path) {
-        Ok(source) => source,
+fn load_script(
+    load: &mut Load,
+    files: &mut Files,
+    tool: &Tool,
+    root: &Path,
+    path: &Path,
+    from: &Path,
+) -> ScriptState {
+    let name = display_name(path, from);
+    let file = files.entry(path.to_owned()).or_insert_with(|| {
+        let bytes = read_bytes(path).map(Arc::from).map_err(|error| error.to_string());
+        ScriptFile { bytes, source: None, is_told: false }
+    });
+    let source = match &file.bytes {
+        Ok(bytes) => Arc::clone(bytes),
         Err(error) => {
-            let message = format!("the script of `{}` cannot be read: {file}: {error}", tool.name.value);
+            let message = format!("the script of `{}` cannot be read: {name}: {error}", tool.name.value);
             let location = Location { source: tool.source, span: tool.name.span };
             load.findings.push(Diagnostic::new(&rules::UNREADABLE, location, message.clone()));
             return ScriptState::Broken(ToolError::new(ToolErrorKind::Load, message));
         }
     };
-    let mut script = Script::new(&tool.name.value, &file, source);
+    let mut script = Script::new(&tool.name.value, &name, []);
+    script.source = source;
     script.parameters = tool
         .arguments
         .iter()
@@ -110,8 +136,8 @@ fn read_script(load: &mut Load, tool: &Tool, root: &Path, path: &Path, from: &Pa
     script.memory = tool.memory;
     script.permissions = resolve_permissions(tool, root);
     let broken = match check_script(&script) {
-        Err(problem) => Some(tell_problem(load, &script, &problem)),
-        Ok(contract) => tell_contract(load, tool, &script, &contract),
+        Err(problem) => Some(tell_problem(load, file, &script, &problem)),
+        Ok(contract) => tell_contract(load, file, tool, &script, &contract),
     };
     match broken {
         Some(error) => ScriptState::Broken(error),
@@ -142,13 +168,30 @@ fn resolve_permissions(tool: &Tool, root: &Path) -> Permissions {
     }
 }
 
-fn tell_problem(load: &mut Load, script: &Script, problem: &LoadProblem) -> ToolError {
+fn tell_problem(load: &mut Load, file: &mut ScriptFile, script: &Script, problem: &LoadProblem) -> ToolError {
+    if std::mem::replace(&mut file.is_told, true) {
+        return ToolError::new(ToolErrorKind::Load, problem.to_string());
+    }
     let message = format!("the script of `{}` does not compile: {}", script.tool, problem.message);
-    tell_in_script(load, script, &rules::SCRIPT_DOES_NOT_COMPILE, problem.line.unwrap_or(1), message, &[]);
+    tell_in_script(
+        load,
+        file,
+        script,
+        &rules::SCRIPT_DOES_NOT_COMPILE,
+        problem.line.unwrap_or(1),
+        message,
+        &[],
+    );
     ToolError::new(ToolErrorKind::Load, problem.to_string())
 }
 
-fn tell_contract(load: &mut Load, tool: &Tool, script: &Script, contract: &Contract) -> Option<ToolError> {
+fn tell_contract(
+    load: &mut Load,
+    file: &mut ScriptFile,
+    tool: &Tool,
+    script: &Script,
+    contract: &Contract,
+) -> Option<ToolError> {
     let (message, line, rule, notes) = match &contract.returned {
         Returned::Unknown => return None,
         Returned::NoFunction(what) => {
@@ -177,30 +220,29 @@ fn tell_contract(load: &mut Load, tool: &Tool, script: &Script, contract: &Contr
             (message, *line, &rules::SCRIPT_ARITY, notes)
         }
     };
-    tell_in_script(load, script, rule, line, message.clone(), &notes);
+    tell_in_script(load, file, script, rule, line, message.clone(), &notes);
     Some(ToolError::new(ToolErrorKind::Load, format!("{}:{line}: {message}", script.file)))
 }
 
 /// A finding at a line of the script, which thereby becomes one of the sources.
 fn tell_in_script(
     load: &mut Load,
+    file: &mut ScriptFile,
     script: &Script,
     rule: &'static Rule,
     line: usize,
     message: String,
     notes: &[String],
 ) {
-    let text = String::from_utf8_lossy(&script.source).into_owned();
+    let source = *file.source.get_or_insert_with(|| {
+        load.sources.add(SourceFile::new(&*script.file, String::from_utf8_lossy(&script.source).into_owned()))
+    });
+    let text = load.sources.get(source).map_or("", |file| &file.text);
     let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
     let of_line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
     let indent = of_line.len() - of_line.trim_start().len();
     let span = Span::new(start + indent, start + of_line.trim_end().len().max(indent));
-    let source = load.sources.add(SourceFile::new(&*script.file, text));
     let mut finding = Diagnostic::new(rule, Location { source, span }, message);
     finding.notes.extend(notes.iter().cloned());
     load.findings.push(finding);
-}
-
-fn count(number: usize, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }

@@ -67,6 +67,18 @@ pub struct Location {
     pub span: Span,
 }
 
+/// Whether a terminal obeys `character` rather than showing it: a control character, or one that turns the direction
+/// of what follows, by which text can be made to look like another.
+pub fn is_control(character: char) -> bool {
+    let turns = matches!(character, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || turns
+}
+
+/// `1 tool`, `2 tools`.
+pub fn count(number: usize, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A value and the place it was written at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spanned<T> {

@@ -36,7 +36,7 @@ pub(super) struct Drive {
 
 /// Drives `run` to its end.
 pub(super) async fn drive(task: Drive, mut run: Run) {
-    let total = task.shared.config.timers.total.map(|limit| Instant::now() + limit);
+    let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
     let mut form = BodyForm::default();
     let mut toolbox = task.shared.tools.current();
     task.publish(&mut run);
@@ -155,7 +155,7 @@ impl Drive {
             biased;
             () = self.cancel.cancelled() => return self.give_up(run),
             () = until(total) => return self.total_timeout(run),
-            result = tokio::time::timeout(limit + TOOL_GRACE, calling) => match result {
+            result = tokio::time::timeout(limit.saturating_add(TOOL_GRACE), calling) => match result {
                 Ok(Ok(result)) => result,
                 Ok(Err(panic)) => Err(ToolError::new(ToolErrorKind::Internal, describe_panic(panic.as_ref()))),
                 Err(_) => {

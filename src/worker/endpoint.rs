@@ -19,7 +19,7 @@ const PROBE_LIMIT: Duration = Duration::from_secs(5);
 const ANY_MODEL: &str = "default";
 
 /// What is known of the endpoint before it is asked.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct EndpointOptions {
     /// Base URL, `/v1` included; from the command line, the spec, or `OPENAI_BASE_URL`.
     pub endpoint: Option<String>,
@@ -29,6 +29,13 @@ pub struct EndpointOptions {
     pub key: Option<String>,
     /// Limit of TCP and TLS.
     pub connect: Duration,
+}
+
+impl Default for EndpointOptions {
+    fn default() -> Self {
+        let connect = crate::spec::Timers::default().connect;
+        Self { endpoint: None, model: None, key: None, connect }
+    }
 }
 
 /// Without the key.

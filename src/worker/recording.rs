@@ -30,7 +30,6 @@ pub struct Session {
     /// The conversation it began with.
     pub conversation: Vec<Message>,
     /// Where the requests went, as messages name it.
-    #[serde(default)]
     pub url: String,
     /// The model's name.
     pub model: String,
@@ -201,12 +200,21 @@ impl Recorder {
         if state.error.is_some() {
             return;
         }
-        let written = serde_json::to_string(line).map_err(std::io::Error::other).and_then(|text| {
-            let mut text = self.redactor.text(&text);
-            text.push('\n');
-            state.file.write_all(text.as_bytes())
+        let written = serde_json::to_value(line).map_err(std::io::Error::other).and_then(|mut line| {
+            redact(&mut line, &self.redactor);
+            state.file.write_all(format!("{line}\n").as_bytes())
         });
         state.error = written.err();
+    }
+}
+
+/// Takes the key out of every string. Names of members and numbers are the format's own.
+fn redact(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.text(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
+        Value::Object(members) => members.values_mut().for_each(|member| redact(member, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

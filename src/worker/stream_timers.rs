@@ -28,8 +28,8 @@ impl<'a> StreamTimers<'a> {
         let now = Instant::now();
         Self {
             timers,
-            byte: now + timers.stall,
-            token: now + timers.first_token,
+            byte: after(now, timers.stall),
+            token: after(now, timers.first_token),
             any_token: false,
             finish: None,
         }
@@ -41,14 +41,16 @@ impl<'a> StreamTimers<'a> {
 
     pub(super) fn saw_bytes(&mut self, events: &[ChatEvent]) {
         let now = Instant::now();
-        self.byte = now + self.timers.stall;
+        self.byte = after(now, self.timers.stall);
         for event in events {
             match event {
                 ChatEvent::Text { .. } | ChatEvent::Reasoning { .. } | ChatEvent::ToolCallDelta { .. } => {
                     self.any_token = true;
-                    self.token = now + self.timers.token_stall;
+                    self.token = after(now, self.timers.token_stall);
                 }
-                ChatEvent::Progress { .. } if !self.any_token => self.token = now + self.timers.first_token,
+                ChatEvent::Progress { .. } if !self.any_token => {
+                    self.token = after(now, self.timers.first_token)
+                }
                 ChatEvent::Progress { .. } | ChatEvent::Ended { .. } => {}
             }
         }
@@ -74,4 +76,9 @@ impl<'a> StreamTimers<'a> {
         let detail = format!("{url}: {what} {} (the worker's {key})", seconds(limit));
         Some(Failure::new(FailReason::StallTimeout, kind, detail))
     }
+}
+
+/// `limit` after `now`; a limit beyond a year is none, and the sum would overflow.
+fn after(now: Instant, limit: Duration) -> Instant {
+    now + limit.min(Duration::from_secs(365 * 24 * 3600))
 }

@@ -20,7 +20,7 @@ const ROOMS: [&str; 12] = [
 ];
 
 /// Heavy crates and the rooms they may be used in.
-const HOMES: [(&str, &[&str]); 7] = [
+const HOMES: [(&str, &[&str]); 11] = [
     ("lexpr", &["syntax"]),
     ("jsonschema", &["schema"]),
     ("mlua", &["script"]),
@@ -28,6 +28,10 @@ const HOMES: [(&str, &[&str]); 7] = [
     ("notify", &["project"]),
     ("clap", &["cli"]),
     ("annotate_snippets", &["diagnostic"]),
+    ("cap_std", &["script"]),
+    ("unicode_names2", &["syntax"]),
+    ("sha2", &["schema"]),
+    ("indicatif", &["cli"]),
 ];
 
 /// Rooms that do no IO, spawn nothing and read no clock.
@@ -143,6 +147,8 @@ fn the_crate_doc_lists_every_room_in_order() {
     let expected: Vec<&str> = ROOMS.into_iter().filter(|room| declared.contains(room)).collect();
     assert_eq!(declared, expected, "the mod lines stand in the order of the house");
     for room in declared {
-        assert!(lib.contains(&format!("//! | [`{room}`]")), "the crate doc's map misses {room}");
+        let is_listed =
+            lib.contains(&format!("//! | [`{room}`]")) || lib.contains(&format!("//! | `{room}`"));
+        assert!(is_listed, "the crate doc's map misses {room}");
     }
 }

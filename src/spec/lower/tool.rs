@@ -1,6 +1,7 @@
 //! Tool forms.
 
 use std::collections::HashMap;
+use std::path::{Component, Path};
 
 use super::Lowerer;
 use super::plist::Entry;
@@ -99,7 +100,14 @@ impl Lowerer {
             "async" => tool.is_async = self.take_flag("async", &value),
             "function" => tool.has_function = true,
             "script" => {
-                tool.script = self.take_string("script", value).map(|path| Spanned::new(path, span));
+                let inside = |path: &str| {
+                    let is_plain =
+                        |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+                    Path::new(path).components().all(is_plain).then(|| path.to_owned())
+                };
+                let expected = "a path inside the project such as \"scripts/weather.lua\"";
+                let path = self.take_parsed("script", value, expected, inside);
+                tool.script = path.map(|path| Spanned::new(path, span));
             }
             "timeout" => {
                 tool.timeout = self.take_parsed(
