@@ -51,8 +51,10 @@ impl LiveProject {
     /// # Errors
     /// When the first load fails.
     pub fn open(root: &Path, from: &Path, listener: Option<Listener>) -> Result<Self, ProjectError> {
-        let seen = look(root, None);
+        let listed = look(root, None);
         let current = Arc::new(Generation::load(root, from, None)?);
+        let mut seen = look(root, Some(&current));
+        seen.extend(listed);
         let state = Arc::new(Mutex::new(State { current, history: VecDeque::new() }));
         // One hint that waits says as much as many.
         let (hints, hinted) = sync_channel(1);
@@ -155,11 +157,11 @@ impl Watched {
                 return;
             }
             self.reload(&state, &generation);
-            let newest = Arc::clone(&lock(&state).current);
-            let after = look(&self.root, Some(&newest));
-            // What changed while it was being read is read once more.
-            let is_stale = found.iter().any(|(path, look)| after.get(path) != Some(look));
-            self.seen = if is_stale { found } else { after };
+            // What was seen before loading: whatever has come since is different from it. Only of a script elsewhere in
+            // the project, which this generation is the first to name, there was no look before.
+            self.seen = look(&self.root, Some(&lock(&state).current));
+            self.seen.retain(|path, _| !is_listed(&self.root, path));
+            self.seen.extend(found);
         }
     }
 
@@ -177,6 +179,11 @@ impl Watched {
             listener(loaded.as_deref());
         }
     }
+}
+
+/// Whether a file is looked at whatever the specs say.
+fn is_listed(root: &Path, path: &Path) -> bool {
+    path.starts_with(root.join("specs")) || path.parent() == Some(&root.join("scripts"))
 }
 
 /// Every file that the project is made of.

@@ -113,18 +113,25 @@ impl ArgumentValidator {
 
 /// Removes every `$ref` that does not lead into the schema itself; false where there is none.
 fn remove_references(value: &mut Value) -> bool {
+    let mut removed = false;
     match value {
         Value::Object(members) => {
             let is_outside = |target: &Value| target.as_str().is_none_or(|target| !target.starts_with('#'));
-            let removed =
-                members.get("$ref").is_some_and(is_outside) && members.shift_remove("$ref").is_some();
-            members.values_mut().fold(removed, |removed, member| remove_references(member) || removed)
+            if members.get("$ref").is_some_and(is_outside) {
+                removed = members.shift_remove("$ref").is_some();
+            }
+            for member in members.values_mut() {
+                removed |= remove_references(member);
+            }
         }
         Value::Array(items) => {
-            items.iter_mut().fold(false, |removed, item| remove_references(item) || removed)
+            for item in items {
+                removed |= remove_references(item);
+            }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+    removed
 }
 
 /// Removes what a JSON pointer points at; false where there is nothing to remove.

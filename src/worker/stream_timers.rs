@@ -49,7 +49,7 @@ impl<'a> StreamTimers<'a> {
                     self.token = after(now, self.timers.token_stall);
                 }
                 ChatEvent::Progress { .. } if !self.any_token => {
-                    self.token = after(now, self.timers.first_token)
+                    self.token = after(now, self.timers.first_token);
                 }
                 ChatEvent::Progress { .. } | ChatEvent::Ended { .. } => {}
             }

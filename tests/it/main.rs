@@ -9,6 +9,7 @@ mod examples;
 mod house;
 mod inputs;
 mod lang;
+mod live;
 mod readme;
 mod real;
 mod record;
