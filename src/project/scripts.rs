@@ -47,8 +47,8 @@ pub(super) fn load_scripts(load: &mut Load, from: &Path) {
 type Files = HashMap<PathBuf, ScriptFile>;
 
 struct ScriptFile {
-    /// Its bytes, or why there are none.
-    bytes: Result<Arc<[u8]>, String>,
+    /// It as the script of no tool yet, or why it cannot be read.
+    script: Result<Script, String>,
     /// Its number among the sources, once a finding is about it.
     source: Option<SourceId>,
     /// Whether it was told that it does not compile, which is the same for every tool.
@@ -109,11 +109,11 @@ fn load_script(
 ) -> ScriptState {
     let name = display_name(path, from);
     let file = files.entry(path.to_owned()).or_insert_with(|| {
-        let bytes = read_bytes(path).map(Arc::from).map_err(|error| error.to_string());
-        ScriptFile { bytes, source: None, is_told: false }
+        let script = read_bytes(path).map(|bytes| Script::new("", &name, bytes));
+        ScriptFile { script: script.map_err(|error| error.to_string()), source: None, is_told: false }
     });
-    let source = match &file.bytes {
-        Ok(bytes) => Arc::clone(bytes),
+    let mut script = match &file.script {
+        Ok(script) => script.for_tool(&tool.name.value),
         Err(error) => {
             let message = format!("the script of `{}` cannot be read: {name}: {error}", tool.name.value);
             let location = Location { source: tool.source, span: tool.name.span };
@@ -121,8 +121,6 @@ fn load_script(
             return ScriptState::Broken(ToolError::new(ToolErrorKind::Load, message));
         }
     };
-    let mut script = Script::new(&tool.name.value, &name, []);
-    script.source = source;
     script.parameters = tool
         .arguments
         .iter()

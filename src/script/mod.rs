@@ -92,7 +92,7 @@ pub struct Script {
     pub memory: Option<u64>,
     /// What the spec allows.
     pub permissions: Permissions,
-    compiled: OnceLock<Result<Arc<[u8]>, LoadProblem>>,
+    compiled: Arc<OnceLock<Result<Arc<[u8]>, LoadProblem>>>,
 }
 
 impl fmt::Debug for Script {
@@ -113,7 +113,17 @@ impl Script {
             timeout: None,
             memory: None,
             permissions: Permissions::default(),
-            compiled: OnceLock::new(),
+            compiled: Arc::default(),
+        }
+    }
+
+    /// The same file as the script of another tool, with nothing else set; source and bytecode are shared.
+    #[must_use]
+    pub fn for_tool(&self, tool: impl Into<String>) -> Self {
+        Self {
+            source: Arc::clone(&self.source),
+            compiled: Arc::clone(&self.compiled),
+            ..Self::new(tool, self.file.clone(), [])
         }
     }
 

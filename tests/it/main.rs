@@ -10,6 +10,7 @@ mod house;
 mod inputs;
 mod lang;
 mod live;
+mod lost;
 mod readme;
 mod real;
 mod record;
