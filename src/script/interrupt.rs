@@ -5,6 +5,9 @@
 //! is taken out of the state's callbacks, and [`Switch::throw`] puts it back when the call must end. A state that
 //! was thrown is never used again; nothing takes the pointer out a second time.
 //!
+//! A switch belongs to one call and stays thrown: a stop that comes before the call has its state takes hold when the
+//! switch is bound. The next call on a state binds a switch of its own.
+//!
 //! This is the only file with `unsafe`. The proof that each use is sound:
 //!
 //! 1. *The address is good.* `lua_callbacks` returns a field of the state's `global_State`, which is allocated with
@@ -25,14 +28,22 @@
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mlua::{Lua, VmState, ffi};
 
-/// Stops, from any thread, the state that it is bound to; does nothing while it is bound to none.
+/// Stops, from any thread, the state that it is bound to or, when it is bound to none, the next that it will be.
 #[derive(Debug, Default)]
 pub(super) struct Switch {
-    bound: Mutex<Option<Bound>>,
+    position: Mutex<Position>,
+}
+
+/// Of a switch, under its lock.
+#[derive(Debug, Default)]
+struct Position {
+    /// Once thrown, for ever.
+    thrown: bool,
+    bound: Option<Bound>,
 }
 
 /// Where the interrupt of a state is set, and what to set there.
@@ -48,16 +59,29 @@ unsafe impl Send for Bound {}
 impl Switch {
     /// Makes the bound state call its interrupt function at its next safepoint.
     pub(super) fn throw(&self) {
-        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bound) = *bound {
-            // SAFETY: bound, and the lock is held: the state is open (1), the cell is a pointer (2), the store is
-            // allowed from this thread (3).
-            unsafe { bound.cell.as_ref() }.store(bound.interrupt, Ordering::Release);
-        }
+        let mut position = self.lock();
+        position.thrown = true;
+        position.apply();
     }
 
     fn bind(&self, bound: Option<Bound>) {
-        *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = bound;
+        let mut position = self.lock();
+        position.bound = bound;
+        position.apply();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Position> {
+        self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Position {
+    fn apply(&self) {
+        if let (true, Some(bound)) = (self.thrown, self.bound) {
+            // SAFETY: bound, and the lock is held, since a `Position` is only within its lock: the state is open (1),
+            // the cell is a pointer (2), the store is allowed from this thread (3).
+            unsafe { bound.cell.as_ref() }.store(bound.interrupt, Ordering::Release);
+        }
     }
 }
 
@@ -83,10 +107,12 @@ impl Parked {
         Self { lua: lua.clone(), bound: Bound { cell, interrupt } }
     }
 
-    /// Binds `switch` to this state until the returned guard is dropped.
+    /// Binds `switch` to this state until the returned guard is dropped. If it is thrown already, the state is
+    /// interrupted at its first safepoint.
     pub(super) fn arm(&self, switch: &Arc<Switch>) -> Armed {
+        let armed = Armed { switch: Arc::clone(switch), _state: self.lua.clone() };
         switch.bind(Some(self.bound));
-        Armed { switch: Arc::clone(switch), _state: self.lua.clone() }
+        armed
     }
 }
 

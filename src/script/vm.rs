@@ -298,3 +298,61 @@ fn internal(error: &mlua::Error) -> ToolError {
         _ => ToolError::new(ToolErrorKind::Internal, error::message(&error.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    // A test that cannot go on fails.
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Runs `source` once for each control, on one state for as long as it may be kept.
+    fn run(source: &str, controls: Vec<Arc<Control>>, after_each: fn(&Control)) -> Vec<Answer> {
+        let (sender, receiver) = mpsc::channel();
+        let script = Script::new("probe", "scripts/probe.lua", source);
+        // On a thread of its own: a script that nothing stops would hold this one for ever.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let mut vm = Vm::new(&script, ScriptSink::default(), 16 << 20).unwrap();
+            for control in controls {
+                let (answer, reusable) =
+                    runtime.block_on(vm.call(&Map::new(), CallContext::default(), &control));
+                after_each(&control);
+                sender.send(answer).unwrap();
+                if !reusable {
+                    return;
+                }
+            }
+        });
+        let mut answers = Vec::new();
+        loop {
+            match receiver.recv_timeout(Duration::from_secs(10)) {
+                Ok(answer) => answers.push(answer),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return answers,
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("the script holds its thread"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_stop_before_the_call_begins_is_not_lost() {
+        for source in ["while true do end", "return function() while true do end end"] {
+            let control = Control::new(Duration::from_secs(60), None);
+            control.stop(Stop::Canceled);
+            let answers = run(source, vec![control], |_| {});
+            let kinds: Vec<_> = answers.into_iter().map(|answer| answer.unwrap_err().kind).collect();
+            assert_eq!(kinds, [ToolErrorKind::Canceled], "{source}");
+        }
+    }
+
+    #[test]
+    fn a_stop_after_the_call_ended_does_not_reach_the_next() {
+        let control = || Control::new(Duration::from_secs(60), None);
+        let source = "local n = 0 for i = 1, 1000 do n += i end return function() return n end";
+        let answers = run(source, vec![control(), control(), control()], |ended| ended.stop(Stop::Canceled));
+        assert_eq!(answers, vec![Ok(Value::from(500_500)); 3]);
+    }
+}

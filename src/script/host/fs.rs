@@ -1,14 +1,16 @@
 //! `fs`: `read(path)` (a UTF-8 text file) and `list(path)` (`{ name, kind, size }` by name), under `:allow (:read …)`.
 //!
-//! A path is named as its grant is (`notes/today.md` under the grant `notes/`) or in full. It is resolved beneath the
-//! granted folder's handle (cap-std): `..`, absolute links and links that lead out are refused, and the error names
-//! the permission that would allow them. Files are read on a blocking thread, never on the script's.
+//! A path is named as its grant is (`notes/today.md` under the grant `notes/`, `../other/x` under `../other/`) or in
+//! full. `.` and `..` are resolved by the text alone, in paths as in grants; what is then beneath no grant is refused,
+//! and the error names the permission that would allow it. The rest is opened beneath the granted folder's handle
+//! (cap-std), which refuses absolute links and links that lead out. Files are read on a blocking thread, never on the
+//! script's.
 //!
 //! A granted folder is opened at each use, not once: one that was replaced meanwhile (a checkout, a mount) is seen, and
 //! who can replace it could have changed what is in it.
 
 use std::io::Read;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,14 +21,14 @@ use tokio::sync::Semaphore;
 
 use super::{Host, text_argument};
 use crate::script::error::{HostError, clean};
-use crate::script::permission::{PathGrant, Permissions};
+use crate::script::permission::{PathGrant, Permissions, plain};
 use crate::tool::ToolErrorKind;
 
 /// Longest file that is read, in bytes.
 const MAX_FILE: u64 = 8 << 20;
 /// Most entries that are listed.
 const MAX_ENTRIES: usize = 10_000;
-/// Most files that a call reads at a time.
+/// Most files and folders that a call reads at a time.
 const MAX_READS: usize = 4;
 
 pub(super) fn table(lua: &Lua, host: &Rc<Host>, permissions: &Permissions) -> mlua::Result<Table> {
@@ -35,15 +37,15 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, permissions: &Permissions) -> ml
     // What was read waits outside the script's memory limit until the script takes it.
     let reads = Rc::new(Semaphore::new(MAX_READS));
     let shared = Rc::clone(host);
-    let roots = Arc::clone(&grants);
+    let (roots, turns) = (Arc::clone(&grants), Rc::clone(&reads));
     table.raw_set(
         "read",
         lua.create_async_function(move |lua, arguments: MultiValue| {
-            let (shared, roots, reads) = (Rc::clone(&shared), Arc::clone(&roots), Rc::clone(&reads));
+            let (shared, roots, turns) = (Rc::clone(&shared), Arc::clone(&roots), Rc::clone(&turns));
             async move {
                 let _waiting = shared.wait("fs.read")?;
                 let path = text_argument("fs.read", &arguments, 0)?;
-                let _turn = reads.acquire().await.map_err(mlua::Error::external)?;
+                let _turn = turns.acquire().await.map_err(mlua::Error::external)?;
                 let text = blocking("fs.read", move || read(&roots, &path)).await?;
                 lua.create_string(text)
             }
@@ -53,10 +55,11 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, permissions: &Permissions) -> ml
     table.raw_set(
         "list",
         lua.create_async_function(move |lua, arguments: MultiValue| {
-            let (shared, roots) = (Rc::clone(&shared), Arc::clone(&grants));
+            let (shared, roots, turns) = (Rc::clone(&shared), Arc::clone(&grants), Rc::clone(&reads));
             async move {
                 let _waiting = shared.wait("fs.list")?;
                 let path = text_argument("fs.list", &arguments, 0)?;
+                let _turn = turns.acquire().await.map_err(mlua::Error::external)?;
                 let entries = blocking("fs.list", move || list(&roots, &path)).await?;
                 let listed = lua.create_table_with_capacity(entries.len(), 0)?;
                 for (index, entry) in entries.into_iter().enumerate() {
@@ -148,60 +151,56 @@ fn kind(file: FileType) -> &'static str {
 
 /// The handle of the grant that covers `path`, and the path beneath it (`.` for the grant itself).
 fn open_root(grants: &[PathGrant], path: &str) -> Result<(Dir, PathBuf), HostError> {
-    let wanted = plain(Path::new(path)).ok_or_else(|| outside(grants, path))?;
+    let wanted = plain(Path::new(path));
     for grant in grants {
-        let rest = [plain(Path::new(&grant.name)), plain(&grant.path)]
-            .into_iter()
-            .flatten()
-            .filter(|root| root.is_absolute() == wanted.is_absolute())
-            .find_map(|root| wanted.strip_prefix(root).ok().map(Path::to_path_buf));
-        let Some(rest) = rest else { continue };
-        let about = std::fs::metadata(&grant.path).map_err(|error| io(&grant.name, &error))?;
+        let Some(rest) = grant.rest(&wanted) else { continue };
+        let granted = plain(&grant.path);
+        let about = std::fs::metadata(&granted).map_err(|error| io(&grant.name, &error))?;
         if about.is_dir() {
-            let root = Dir::open_ambient_dir(&grant.path, ambient_authority())
+            let root = Dir::open_ambient_dir(&granted, ambient_authority())
                 .map_err(|error| io(&grant.name, &error))?;
             let rest = if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest };
             return Ok((root, rest));
         }
         // A single file was granted: it is opened beneath its folder's handle.
         if let (true, Some(parent), Some(name)) =
-            (rest.as_os_str().is_empty(), grant.path.parent(), grant.path.file_name())
+            (rest.as_os_str().is_empty(), granted.parent(), granted.file_name())
         {
             let root = Dir::open_ambient_dir(parent, ambient_authority())
                 .map_err(|error| io(&grant.name, &error))?;
             return Ok((root, PathBuf::from(name)));
         }
     }
-    Err(outside(grants, path))
+    Err(outside(grants, path, &wanted))
 }
 
-/// `path` without `.` and double slashes; `None` when it goes up, which no grant covers.
-fn plain(path: &Path) -> Option<PathBuf> {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => return None,
-            Component::CurDir => {}
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(component),
-        }
-    }
-    Some(plain)
-}
-
-fn outside(grants: &[PathGrant], path: &str) -> HostError {
-    let path = shown(path);
+/// `wanted`: `path` as it was looked for.
+fn outside(grants: &[PathGrant], path: &str, wanted: &Path) -> HostError {
     let allowed = if grants.is_empty() {
         String::from("this tool may read nothing")
     } else {
-        let names: Vec<String> = grants.iter().map(|grant| format!("\"{}\"", grant.name)).collect();
+        let names: Vec<String> = grants.iter().map(|grant| quoted(&grant.name)).collect();
         format!("this tool may read {} only", names.join(" "))
+    };
+    let wanted = wanted.to_string_lossy();
+    let needed = match &*wanted {
+        "" => String::from("\".\""),
+        // What cannot be shown whole is not to be copied either.
+        wanted if shown(wanted) != wanted => String::from("…"),
+        wanted => quoted(wanted),
     };
     HostError {
         kind: ToolErrorKind::Permission,
         message: format!(
-            "{path} is not allowed: {allowed}; to allow it, add :allow (:read [\"{path}\"]) to the spec"
+            "{} is not allowed: {allowed}; to allow it, add :allow (:read [{needed}]) to the spec",
+            shown(path)
         ),
     }
+}
+
+/// `name` as a spec has it.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", shown(name).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 fn io(path: &str, error: &std::io::Error) -> HostError {
