@@ -61,7 +61,7 @@ fn fold(word: &str) -> Vec<char> {
 
 /// Whether the letters, in whatever order, already differ by more than `limit`.
 fn differs_by_more(a: &[char], b: &[char], limit: usize) -> bool {
-    let mut counts = [0_i16; 64];
+    let mut counts = [0_isize; 64];
     let place = |letter: &char| (*letter as usize) % 64;
     for letter in a {
         if let Some(count) = counts.get_mut(place(letter)) {
@@ -74,8 +74,8 @@ fn differs_by_more(a: &[char], b: &[char], limit: usize) -> bool {
         }
     }
     // Letters too many on one side; a change takes one from either.
-    let missing: usize = counts.iter().filter(|count| **count < 0).map(|count| -*count as usize).sum();
-    let extra: usize = counts.iter().filter(|count| **count > 0).map(|count| *count as usize).sum();
+    let missing: usize = counts.iter().map(|count| count.min(&0).unsigned_abs()).sum();
+    let extra: usize = counts.iter().map(|count| count.max(&0).unsigned_abs()).sum();
     missing.max(extra) > limit
 }
 

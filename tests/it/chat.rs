@@ -410,13 +410,14 @@ fn a_reply_of_too_many_calls_ends_there() {
     // One call that holds many.
     let glued = read(&format!(
         r#"{{"function":{{"name":"f","arguments":"{}"}}}}"#,
-        (0..40_000).map(|n| format!(r#"{{\"a\":{n}}}"#)).collect::<String>()
+        (0..40_000).map(|n| format!(r#"{{\"a\":{n}}}"#)).collect::<Vec<_>>().concat()
     ));
     assert_eq!(server_error(&glued), "the reply makes more than 1000 tool calls; what followed was not read");
     assert_eq!(glued.reply.calls.len(), 1_000);
     // As many calls as may be, each in many pieces, and a name without an end.
-    let pieces: String = (0..200_000).map(|n| format!(r#",{{"index":{},"id":"x"}}"#, n % 1_000)).collect();
-    assert_eq!(read(&format!("{}{pieces}", calls(1_000))).reply.calls.len(), 1_000);
+    let pieces: Vec<String> =
+        (0..200_000).map(|n| format!(r#",{{"index":{},"id":"x"}}"#, n % 1_000)).collect();
+    assert_eq!(read(&format!("{}{}", calls(1_000), pieces.concat())).reply.calls.len(), 1_000);
     let name: Vec<String> = (0..200_000).map(|n| format!(r#"{{"function":{{"name":"{n}x"}}}}"#)).collect();
     assert!(read(&name.join(",")).reply.calls.len() <= 1_000);
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
