@@ -14,18 +14,37 @@
 //!
 //! Whether a call is whole is decided by parsing its arguments, never by the finish reason.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Deserializer, Map, Value};
 
 use super::event::{RawArguments, RawCall};
 use super::loose::Loose;
 
+/// Most calls that one reply may make, structured or written as text. More is a model or a server run wild.
+pub const MAX_CALLS: usize = 1_000;
+
+/// Most bytes of a name that are kept: more than any server takes.
+const MAX_NAME_BYTES: usize = 256;
+
+/// What a reply has too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TooMuch {
+    /// More calls than [`MAX_CALLS`].
+    Calls,
+    /// More bytes than there was room for.
+    Bytes,
+}
+
 /// The calls of one reply so far.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     known_tools: HashSet<String>,
     slots: Vec<Slot>,
+    /// The last slot of each index.
+    by_index: HashMap<u64, usize>,
+    /// The last slots of each id.
+    by_id: HashMap<String, LastSlots>,
     legacy: Option<Slot>,
     /// Counts chunks, so that two entries of one chunk can be told from two chunks.
     chunk: u64,
@@ -39,6 +58,15 @@ pub(super) struct Assembled {
     pub(super) truncated: bool,
     /// The arguments of a call are not an object, for whatever reason.
     pub(super) malformed: bool,
+    /// There were more calls than [`MAX_CALLS`].
+    pub(super) is_cut: bool,
+}
+
+/// The last slots that have one id.
+#[derive(Debug, Default)]
+struct LastSlots {
+    last: usize,
+    by_index: HashMap<u64, usize>,
 }
 
 /// One entry of `tool_calls`.
@@ -67,36 +95,54 @@ impl Assembler {
         Self { known_tools: known_tools.into_iter().collect(), ..Self::default() }
     }
 
-    /// Takes a chunk's `tool_calls`: a list, one object, or nothing. Tells `on_delta` which call grew.
-    pub(super) fn on_tool_calls(&mut self, field: &Loose<'_>, on_delta: &mut dyn FnMut(usize, &str)) {
+    /// Takes a chunk's `tool_calls`: a list, one object, or nothing. Tells `on_delta` which call grew; the result is
+    /// how many bytes were added, at most `room`.
+    pub(super) fn on_tool_calls(
+        &mut self,
+        field: &Loose<'_>,
+        room: usize,
+        on_delta: &mut dyn FnMut(usize, &str),
+    ) -> Result<usize, TooMuch> {
         self.chunk += 1;
         match field {
             Loose::Array(entries) => {
+                let mut size = 0;
                 for entry in entries {
-                    self.on_entry(entry, on_delta);
+                    size += self.on_entry(entry, room - size, on_delta)?;
                 }
+                Ok(size)
             }
-            Loose::Object(_) => self.on_entry(field, on_delta),
-            Loose::Null | Loose::Bool(_) | Loose::Number(_) | Loose::String(_) => {}
+            Loose::Object(_) => self.on_entry(field, room, on_delta),
+            Loose::Null | Loose::Bool(_) | Loose::Number(_) | Loose::String(_) => Ok(0),
         }
     }
 
     /// Takes a chunk's `function_call`, the form from before `tool_calls`.
-    pub(super) fn on_function_call(&mut self, field: &Loose<'_>, on_delta: &mut dyn FnMut(usize, &str)) {
+    pub(super) fn on_function_call(
+        &mut self,
+        field: &Loose<'_>,
+        room: usize,
+        on_delta: &mut dyn FnMut(usize, &str),
+    ) -> Result<usize, TooMuch> {
         if !matches!(field, Loose::Object(_)) {
-            return;
+            return Ok(0);
+        }
+        let arguments = arguments_text(field);
+        if arguments.len() > room {
+            return Err(TooMuch::Bytes);
         }
         let slot = self.legacy.get_or_insert_default();
         if let Some(name) = field.get("name").and_then(Loose::as_text)
             && slot.name != name
             && slot.arguments.is_empty()
         {
-            slot.name.push_str(name);
+            slot.push_name(name);
         }
-        slot.push_arguments(&arguments_text(field));
+        slot.push_arguments(&arguments);
         if self.slots.is_empty() && !slot.name.is_empty() {
             on_delta(0, &slot.name);
         }
+        Ok(arguments.len())
     }
 
     /// Whether anything of a call has come.
@@ -114,21 +160,32 @@ impl Assembler {
             if slot.name.is_empty() && slot.arguments.trim().is_empty() {
                 continue;
             }
+            let room = MAX_CALLS.saturating_sub(assembled.calls.len());
             let mut id = slot.id.filter(|id| ids.insert(id.clone()));
             let parsed = parse_arguments(&slot.arguments, empty_is_whole);
             assembled.truncated |= parsed.truncated;
             assembled.malformed |= parsed.malformed.is_some();
             let objects = parsed.objects.into_iter().map(|value| RawArguments::Object { value });
-            for arguments in objects.chain(parsed.malformed) {
+            assembled.is_cut |= parsed.is_cut;
+            for (number, arguments) in objects.chain(parsed.malformed).enumerate() {
+                if number == room {
+                    assembled.is_cut = true;
+                    break;
+                }
                 assembled.calls.push(RawCall { id: id.take(), name: slot.name.clone(), arguments });
             }
         }
         assembled
     }
 
-    fn on_entry(&mut self, entry: &Loose<'_>, on_delta: &mut dyn FnMut(usize, &str)) {
+    fn on_entry(
+        &mut self,
+        entry: &Loose<'_>,
+        room: usize,
+        on_delta: &mut dyn FnMut(usize, &str),
+    ) -> Result<usize, TooMuch> {
         if !matches!(entry, Loose::Object(_)) {
-            return;
+            return Ok(0);
         }
         let function = match entry.get("function") {
             Some(function @ Loose::Object(_)) => function,
@@ -145,38 +202,54 @@ impl Assembler {
         };
         let found = self.find_slot(&delta).filter(|&position| !self.begins_call(position, &delta));
         let position = found.unwrap_or(self.slots.len());
-        if position == self.slots.len() {
-            self.slots.push(Slot { index: delta.index, chunk: self.chunk, ..Slot::default() });
+        if arguments.len() > room {
+            return Err(TooMuch::Bytes);
         }
-        let Some(slot) = self.slots.get_mut(position) else { return };
+        if position == self.slots.len() {
+            if position == MAX_CALLS {
+                return Err(TooMuch::Calls);
+            }
+            self.slots.push(Slot { index: delta.index, chunk: self.chunk, ..Slot::default() });
+            if let Some(index) = delta.index {
+                self.by_index.insert(index, position);
+            }
+        }
+        let Some(slot) = self.slots.get_mut(position) else { return Ok(0) };
+        if slot.id.is_none()
+            && let Some(id) = delta.id
+        {
+            slot.id = Some(id.to_owned());
+            let known = self.by_id.entry(id.to_owned()).or_default();
+            known.last = known.last.max(position);
+            if let Some(index) = slot.index {
+                let last = known.by_index.entry(index).or_default();
+                *last = position.max(*last);
+            }
+        }
         slot.apply(&delta, &self.known_tools);
         slot.chunk = self.chunk;
         on_delta(position, &slot.name);
+        Ok(arguments.len())
     }
 
-    /// The slot that a delta names, before its name is looked at.
+    /// The slot that a delta names, before its name is looked at. The last slot as a rule.
     fn find_slot(&self, delta: &CallDelta<'_>) -> Option<usize> {
         let last = self.slots.len().checked_sub(1);
         let last_slot = self.slots.last();
-        let has_id = |slot: &Slot| delta.id.is_some() && slot.id.as_deref() == delta.id;
+        let of_id = || delta.id.and_then(|id| self.by_id.get(id));
         if let Some(index) = delta.index {
-            let at_index = |slot: &Slot| slot.index == Some(index);
-            return self
-                .slots
-                .iter()
-                .rposition(|slot| at_index(slot) && has_id(slot))
-                .or_else(|| self.slots.iter().rposition(at_index))
-                .or_else(|| self.slots.iter().rposition(|slot| delta.name.is_none() && has_id(slot)))
+            return of_id()
+                .and_then(|slots| slots.by_index.get(&index).copied())
+                .or_else(|| self.by_index.get(&index).copied())
+                .or_else(|| of_id().filter(|_| delta.name.is_none()).map(|slots| slots.last))
                 .or_else(|| {
                     last.filter(|_| delta.name.is_none() && last_slot.is_some_and(|s| s.index.is_none()))
                 });
         }
         if delta.id.is_some() {
             let id_is_late = last_slot.is_some_and(|slot| slot.id.is_none() && !slot.nesting.is_closed());
-            return self
-                .slots
-                .iter()
-                .rposition(has_id)
+            return of_id()
+                .map(|slots| slots.last)
                 .or_else(|| last.filter(|_| delta.name.is_none() || id_is_late));
         }
         last
@@ -220,9 +293,6 @@ impl Assembler {
 
 impl Slot {
     fn apply(&mut self, delta: &CallDelta<'_>, known_tools: &HashSet<String>) {
-        if self.id.is_none() {
-            self.id = delta.id.map(str::to_owned);
-        }
         if let Some(name) = delta.name
             && name != self.name
             && self.arguments.is_empty()
@@ -231,9 +301,17 @@ impl Slot {
                 // The name so far, sent again and longer.
                 self.name.clear();
             }
-            self.name.push_str(name);
+            self.push_name(name);
         }
         self.push_arguments(delta.arguments);
+    }
+
+    fn push_name(&mut self, piece: &str) {
+        let mut room = MAX_NAME_BYTES.saturating_sub(self.name.len()).min(piece.len());
+        while !piece.is_char_boundary(room) {
+            room -= 1;
+        }
+        self.name.push_str(piece.get(..room).unwrap_or_default());
     }
 
     fn push_arguments(&mut self, piece: &str) {
@@ -295,12 +373,14 @@ struct Parsed {
     objects: Vec<Map<String, Value>>,
     malformed: Option<RawArguments>,
     truncated: bool,
+    /// There were more objects than a reply may make calls.
+    is_cut: bool,
 }
 
 impl Parsed {
     fn broken(text: &str, error: String, truncated: bool) -> Self {
         let malformed = Some(RawArguments::Malformed { text: text.to_owned(), error });
-        Self { objects: Vec::new(), malformed, truncated }
+        Self { objects: Vec::new(), malformed, truncated, is_cut: false }
     }
 }
 
@@ -328,6 +408,9 @@ fn parse_objects(text: &str, empty_is_whole: bool, decode_strings: bool) -> Pars
     let mut parsed = Parsed::default();
     let mut values = Deserializer::from_str(text).into_iter::<Value>();
     loop {
+        if parsed.objects.len() > MAX_CALLS {
+            return Parsed { is_cut: true, ..parsed };
+        }
         let start = values.byte_offset();
         let rest = text.get(start..).unwrap_or_default().trim_start();
         let found = match values.next() {
@@ -346,6 +429,7 @@ fn parse_objects(text: &str, empty_is_whole: bool, decode_strings: bool) -> Pars
                     return Parsed { malformed: inner.malformed, truncated: inner.truncated, ..parsed };
                 }
                 parsed.objects.extend(inner.objects);
+                parsed.is_cut |= inner.is_cut;
                 continue;
             }
             Some(Err(error)) if error.is_eof() => {
@@ -371,7 +455,9 @@ mod tests {
     fn calls_of(known: &[&str], chunks: &[&str]) -> Vec<String> {
         let mut assembler = Assembler::new(known.iter().map(|&name| name.to_owned()));
         for chunk in chunks {
-            assembler.on_tool_calls(&serde_json::from_str(chunk).unwrap(), &mut |_, _| {});
+            assembler
+                .on_tool_calls(&serde_json::from_str(chunk).unwrap(), usize::MAX, &mut |_, _| {})
+                .unwrap();
         }
         let shown = |call: RawCall| match call.arguments {
             RawArguments::Object { value } => format!("{} {}", call.name, Value::Object(value)),
@@ -482,7 +568,7 @@ mod tests {
         let mut assembler = Assembler::default();
         let chunk = r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}{\"x\":2}"}},
                         {"index":1,"id":"a","function":{"name":"f","arguments":"{}"}}]"#;
-        assembler.on_tool_calls(&serde_json::from_str(chunk).unwrap(), &mut |_, _| {});
+        assembler.on_tool_calls(&serde_json::from_str(chunk).unwrap(), usize::MAX, &mut |_, _| {}).unwrap();
         let ids: Vec<_> = assembler.finish(true).calls.into_iter().map(|call| call.id).collect();
         assert_eq!(ids, [Some(String::from("a")), None, None]);
     }

@@ -9,8 +9,11 @@
 //! What the body is, is sniffed from its first byte that is not blank, since content types lie: an event stream, a JSON
 //! answer (a whole completion, or an error), or something else. `<think>` inside text is text here.
 //!
+//! A reply of more than [`MAX_CALLS`] calls or [`MAX_REPLY_BYTES`] ends there, as by an error of the server: what came
+//! before stays, what follows is not read.
+//!
 //! The verdict, first match first:
-//! 1. an error in the stream, or the finish reason `error` → `ServerError`;
+//! 1. an error in the stream, the finish reason `error`, or a limit → `ServerError`;
 //! 2. the connection broke before a finish reason or `[DONE]` → `Incomplete`;
 //! 3. a call's arguments end in the middle → `CallTruncated`;
 //! 4. no choice ever came → `Empty`;
@@ -20,7 +23,7 @@
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::assemble::Assembler;
+use super::assemble::{Assembler, MAX_CALLS, TooMuch};
 use super::chunk::{Choice, Chunk, Delta, decode_chunk};
 use super::event::{ChatEvent, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_page};
@@ -28,6 +31,9 @@ use super::loose::Loose;
 use super::repair::repair_json;
 use super::sink::Sink;
 use super::sse::{EventTooLarge, Frame, FrameKind, MAX_EVENT_BYTES, SseParser};
+
+/// Most bytes that the text, the reasoning and the calls of one reply may have together.
+pub const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 
 /// How the transport ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,9 +69,7 @@ pub struct StreamDecoder {
 #[derive(Debug)]
 enum Body {
     /// Nothing but blanks so far.
-    Unknown {
-        blanks: Vec<u8>,
-    },
+    Unknown(Blanks),
     Events(SseParser),
     /// Kept whole; it is read at its end.
     Json(Vec<u8>),
@@ -107,6 +111,10 @@ struct OpenReply {
     ending: Ending,
     seen: Seen,
     has_text: bool,
+    /// Bytes of text, reasoning and calls.
+    size: usize,
+    /// A limit was passed: nothing that follows is read.
+    is_full: bool,
     body_start: Vec<u8>,
     skipped_frames: usize,
 }
@@ -116,7 +124,7 @@ impl StreamDecoder {
     pub fn new(known_tools: impl IntoIterator<Item = String>) -> Self {
         let assembler = Assembler::new(known_tools);
         Self {
-            body: Body::Unknown { blanks: Vec::new() },
+            body: Body::Unknown(Blanks::default()),
             reply: OpenReply { assembler, ..OpenReply::default() },
         }
     }
@@ -125,22 +133,12 @@ impl StreamDecoder {
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<ChatEvent>) {
         let mut sink = Sink::new(events);
         self.reply.keep_body_start(bytes);
-        if let Body::Unknown { blanks } = &mut self.body {
-            if blanks.is_empty() {
-                if let Some(body) = sniff(bytes) {
-                    self.body = body;
-                    self.consume(bytes, &mut sink);
-                } else {
-                    blanks.extend_from_slice(bytes);
-                }
-                return;
-            }
-            blanks.extend_from_slice(bytes);
-            if let Some(body) = sniff(blanks) {
-                let bytes = std::mem::take(blanks);
-                self.body = body;
-                self.consume(&bytes, &mut sink);
-            }
+        if let Body::Unknown(blanks) = &mut self.body {
+            let Some((body, rest)) = blanks.sniff(bytes) else { return };
+            let before = blanks.as_bytes();
+            self.body = body;
+            self.consume(&before, &mut sink);
+            self.consume(rest, &mut sink);
             return;
         }
         self.consume(bytes, &mut sink);
@@ -167,7 +165,7 @@ impl StreamDecoder {
                 }
             }
             Body::Json(body) => self.reply.on_json_body(&body, &mut sink),
-            Body::Unknown { .. } | Body::Ignored => {}
+            Body::Unknown(_) | Body::Ignored => {}
         }
         let transport_error = match end {
             End::Clean => None,
@@ -196,28 +194,77 @@ impl StreamDecoder {
                     body.extend_from_slice(bytes);
                 }
             }
-            Body::Unknown { .. } | Body::Ignored => {}
+            Body::Unknown(_) | Body::Ignored => {}
         }
     }
 }
 
-/// What a body that starts like this is, or `None` while that is open.
-fn sniff(bytes: &[u8]) -> Option<Body> {
-    const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-    if bytes.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(bytes) {
-        return None;
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The blanks that a body begins with, as far as they mean anything: a body may send them for ever.
+#[derive(Debug, Default)]
+struct Blanks {
+    /// Bytes of a byte order mark that have come; it is first, or there is none.
+    mark: usize,
+    /// Something came after the mark, or there is none.
+    past_mark: bool,
+    /// A line has ended.
+    has_line: bool,
+    /// There are blanks on the last line.
+    is_indented: bool,
+}
+
+impl Blanks {
+    /// Takes one read; what the body is and the rest of the read, or `None` while there was nothing but blanks.
+    fn sniff<'a>(&mut self, bytes: &'a [u8]) -> Option<(Body, &'a [u8])> {
+        let mut rest = bytes;
+        while !self.past_mark && self.mark < BYTE_ORDER_MARK.len() {
+            let (first, after) = rest.split_first()?;
+            if BYTE_ORDER_MARK.get(self.mark) == Some(first) {
+                self.mark += 1;
+                rest = after;
+            } else {
+                self.past_mark = true;
+            }
+        }
+        if matches!(self.mark, 1 | 2) {
+            return Some((Body::Events(SseParser::default()), rest));
+        }
+        self.past_mark = true;
+        let text = rest.trim_ascii_start();
+        let blanks = rest.get(..rest.len() - text.len()).unwrap_or_default();
+        let last_line = match memchr::memrchr2(b'\n', b'\r', blanks) {
+            Some(end) => {
+                self.has_line = true;
+                self.is_indented = false;
+                blanks.get(end + 1..).unwrap_or_default()
+            }
+            None => blanks,
+        };
+        self.is_indented |= !last_line.is_empty();
+        let body = match text.first()? {
+            b'{' | b'[' => Body::Json(Vec::new()),
+            b'<' => Body::Ignored,
+            // Plain text has no fields that mean anything, so that the parser finds nothing in it.
+            _ => Body::Events(SseParser::default()),
+        };
+        Some((body, text))
     }
-    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-    match text.trim_ascii_start().first()? {
-        b'{' | b'[' => Some(Body::Json(Vec::new())),
-        b'<' => Some(Body::Ignored),
-        // Plain text has no fields that mean anything, so that the parser finds nothing in it.
-        _ => Some(Body::Events(SseParser::default())),
+
+    /// Blanks that mean the same.
+    fn as_bytes(&self) -> Vec<u8> {
+        let mark = BYTE_ORDER_MARK.get(..self.mark).unwrap_or_default();
+        let line: &[u8] = if self.has_line { b"\n" } else { b"" };
+        let indent: &[u8] = if self.is_indented { b" " } else { b"" };
+        [mark, line, indent].concat()
     }
 }
 
 impl OpenReply {
     fn on_frame(&mut self, frame: Frame<'_>, sink: &mut Sink<'_>) {
+        if self.is_full {
+            return;
+        }
         match frame.kind {
             FrameKind::Error => self.set_error(|| classify_stream_error(frame.data)),
             FrameKind::Data => self.on_data(frame.data, sink),
@@ -245,6 +292,9 @@ impl OpenReply {
             // Events that a server put on lines of their own but did not part by blank lines.
             for line in data.split(|&byte| byte == b'\n') {
                 self.on_data(line, sink);
+                if self.is_full {
+                    return;
+                }
             }
             return;
         }
@@ -255,7 +305,7 @@ impl OpenReply {
     fn on_json_body(&mut self, body: &[u8], sink: &mut Sink<'_>) {
         let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
         let mut values = serde_json::Deserializer::from_slice(body).into_iter::<IgnoredAny>();
-        loop {
+        while !self.is_full {
             let start = values.byte_offset();
             let found = values.next();
             let value = body.get(start..values.byte_offset()).unwrap_or_default();
@@ -315,7 +365,9 @@ impl OpenReply {
             }
         }
         for choice in chunk.choices.iter().filter(|choice| choice.is_first()) {
-            self.on_choice(choice, sink);
+            if !self.is_full {
+                self.on_choice(choice, sink);
+            }
         }
     }
 
@@ -341,26 +393,53 @@ impl OpenReply {
     fn on_delta(&mut self, delta: &Delta<'_>, sink: &mut Sink<'_>) {
         let reasoning = delta.reasoning();
         let content = delta.content();
+        if !self.has_room_for(reasoning.len() + content.thinking.len() + content.text.len()) {
+            return;
+        }
         sink.push_reasoning(&reasoning);
         sink.push_reasoning(&content.thinking);
-        self.on_text(&content.text, sink);
+        self.push_text(&content.text, sink);
+        let room = MAX_REPLY_BYTES - self.size;
         let mut on_call = |index: usize, name: &str| sink.push_call(index, name);
-        self.assembler.on_tool_calls(&delta.tool_calls, &mut on_call);
-        self.assembler.on_function_call(&delta.function_call, &mut on_call);
+        let taken = self.assembler.on_tool_calls(&delta.tool_calls, room, &mut on_call).and_then(|size| {
+            let room = room.saturating_sub(size);
+            Ok(size + self.assembler.on_function_call(&delta.function_call, room, &mut on_call)?)
+        });
+        match taken {
+            Ok(size) => self.size += size,
+            Err(TooMuch::Calls) => self.on_limit(too_many_calls()),
+            Err(TooMuch::Bytes) => self.on_limit(too_long()),
+        }
     }
 
     fn on_text(&mut self, text: &str, sink: &mut Sink<'_>) {
+        if self.has_room_for(text.len()) {
+            self.push_text(text, sink);
+        }
+    }
+
+    fn push_text(&mut self, text: &str, sink: &mut Sink<'_>) {
         self.has_text |= !text.is_empty();
         sink.push_text(text);
     }
 
+    /// Counts `len` more bytes, or ends the reply.
+    fn has_room_for(&mut self, len: usize) -> bool {
+        if self.size + len > MAX_REPLY_BYTES {
+            self.on_limit(too_long());
+            return false;
+        }
+        self.size += len;
+        true
+    }
+
+    fn on_limit(&mut self, message: String) {
+        self.is_full = true;
+        self.set_error(|| own_error(message));
+    }
+
     fn on_too_large(&mut self, error: EventTooLarge) {
-        self.set_error(|| ServerError {
-            kind: ServerErrorKind::Server,
-            message: error.to_string(),
-            code: None,
-            failed_generation: None,
-        });
+        self.set_error(|| own_error(error.to_string()));
     }
 
     /// The first error tells the cause; later ones are its consequences.
@@ -387,13 +466,10 @@ impl OpenReply {
             ReplyStatus::ServerError { error }
         } else if self.finish_reason.as_deref() == Some("error") {
             ReplyStatus::ServerError {
-                error: ServerError {
-                    kind: ServerErrorKind::Server,
-                    message: String::from("the server ended the reply with the finish reason `error`"),
-                    code: None,
-                    failed_generation: None,
-                },
+                error: own_error(String::from("the server ended the reply with the finish reason `error`")),
             }
+        } else if assembled.is_cut {
+            ReplyStatus::ServerError { error: own_error(too_many_calls()) }
         } else if self.ending == Ending::Cut || (is_broken && !is_over) {
             ReplyStatus::Incomplete
         } else if assembled.truncated {
@@ -413,6 +489,18 @@ impl OpenReply {
             model: self.model,
         }
     }
+}
+
+fn own_error(message: String) -> ServerError {
+    ServerError { kind: ServerErrorKind::Server, message, code: None, failed_generation: None }
+}
+
+fn too_many_calls() -> String {
+    format!("the reply makes more than {MAX_CALLS} tool calls; what followed was not read")
+}
+
+fn too_long() -> String {
+    format!("the reply is longer than {} MiB; what followed was not read", MAX_REPLY_BYTES >> 20)
 }
 
 fn read_usage(usage: &Loose<'_>) -> Option<Usage> {

@@ -25,7 +25,8 @@ mod request_body;
 mod sink;
 pub mod sse;
 
-pub use decoder::{End, StreamDecoder, StreamNotes};
+pub use assemble::MAX_CALLS;
+pub use decoder::{End, MAX_REPLY_BYTES, StreamDecoder, StreamNotes};
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 pub use http_error::classify_http_error;
 pub use message::{FunctionCall, Message, MessageToolCall};

@@ -33,7 +33,7 @@ impl Show {
 
     pub(super) fn event(&mut self, event: &Event) {
         match event {
-            Event::Submitted { .. } | Event::Budget { .. } | Event::Approval { .. } => {}
+            Event::Submitted { .. } | Event::Budget { .. } => {}
             Event::TurnStarted { .. } => self.wait("waiting for the model"),
             Event::Reasoning { .. } => self.wait("the model is thinking"),
             Event::Text { text } => {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::conversation::{said_by_others, without_blanks};
 use super::hold_back::{Judge, Judgement};
-use crate::chat::fallback::Candidate;
+use crate::chat::fallback::{Candidate, TextCall};
 use crate::chat::{Message, RawArguments, RawCall};
 use crate::schema::{ToolKind, ToolSet, Violation};
 
@@ -82,12 +82,16 @@ pub(super) struct TextJudge<'a> {
 }
 
 impl Judge for TextJudge<'_> {
+    fn may_be_call(&mut self, candidate: &Candidate) -> bool {
+        let is_known = |call: &TextCall| self.tools.get(&call.name).is_some();
+        candidate.calls.iter().all(is_known) || !candidate.calls.iter().all(|call| call.bare)
+    }
+
     fn judge(&mut self, candidate: &Candidate) -> Judgement {
-        let mut unknown =
-            candidate.calls.iter().filter(|call| self.tools.get(&call.name).is_none()).peekable();
-        if unknown.peek().is_some_and(|_| candidate.calls.iter().all(|call| call.bare)) {
+        if !self.may_be_call(candidate) {
             return Judgement::Plain;
         }
+        let unknown = candidate.calls.iter().filter(|call| self.tools.get(&call.name).is_none());
         let unknown = unknown.map(|call| format!("`{}`", call.name)).collect::<Vec<_>>().join(", ");
         if self.is_quoted(&candidate.payload) {
             Judgement::Quoted
@@ -101,6 +105,7 @@ impl Judge for TextJudge<'_> {
     fn is_quoted(&mut self, excerpt: &str) -> bool {
         let said = self.said.get_or_insert_with(|| said_by_others(self.conversation));
         let excerpt = without_blanks(excerpt);
-        said.iter().any(|text| text.contains(&excerpt))
+        let finder = memchr::memmem::Finder::new(excerpt.as_bytes());
+        said.iter().any(|text| finder.find(text.as_bytes()).is_some())
     }
 }

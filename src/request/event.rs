@@ -1,6 +1,6 @@
 //! What a consumer is told, in order: the same events in the library, `--json`, RPC and tests.
 //!
-//! This machine emits all but `retry`, `approval` and `reloaded`, which are its driver's.
+//! This machine emits all but `retry` and `reloaded`, which are its driver's.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -100,16 +100,6 @@ pub enum Event {
         delay_ms: u64,
         /// Why.
         detail: String,
-    },
-    /// The driver asked whether a call may run.
-    Approval {
-        /// The call.
-        id: String,
-        /// The tool.
-        name: String,
-        /// The answer; absent while it is awaited.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        approved: Option<bool>,
     },
     /// The next turn will be sent with another generation of the tools.
     Reloaded {

@@ -4,9 +4,12 @@
 //! call beside it, or a late `</think>`, makes it text again. What follows it waits behind it, to keep the order.
 //! When more than [`MAX_HELD`] bytes wait, the directive is taken for one and what follows goes out; should it turn
 //! out to be text after all, it goes out late rather than never.
+//!
+//! Each candidate may be looked for in the whole conversation. After [`MAX_CALLS`] calls nothing more is taken.
 
 use serde::{Deserialize, Serialize};
 
+use crate::chat::MAX_CALLS;
 use crate::chat::fallback::{Candidate, Forms, MAX_HELD, Piece, Scanner, TextCall};
 
 /// What a candidate is, once its names are known.
@@ -24,6 +27,8 @@ pub(super) enum Judgement {
 
 /// Judges candidates, and whether the excerpt of a broken one stands in an earlier message.
 pub(super) trait Judge {
+    /// Whether it may be anything but [`Judgement::Plain`]; cheap.
+    fn may_be_call(&mut self, candidate: &Candidate) -> bool;
     fn judge(&mut self, candidate: &Candidate) -> Judgement;
     fn is_quoted(&mut self, excerpt: &str) -> bool;
 }
@@ -56,6 +61,8 @@ pub(super) struct HoldBack {
     taken: Vec<Directive>,
     fault: Option<Fault>,
     quoted: u32,
+    /// Calls that were found, made or not.
+    found: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,15 +81,17 @@ impl HoldBack {
             taken: Vec::new(),
             fault: None,
             quoted: 0,
+            found: 0,
         }
     }
 
-    /// Takes text; what may be shown.
-    pub(super) fn push(&mut self, text: &str, judge: &mut impl Judge) -> String {
-        let Some(mut scanner) = self.scanner.take() else { return text.to_owned() };
+    /// Takes text; what may be shown, and how many bytes were taken: all, but for what follows too many calls.
+    pub(super) fn push(&mut self, text: &str, judge: &mut impl Judge) -> (String, usize) {
+        let Some(mut scanner) = self.scanner.take() else { return (text.to_owned(), text.len()) };
+        let mut taken = text.len();
         let mut shown = String::new();
         let mut pieces = Vec::new();
-        for ch in text.chars() {
+        for (at, ch) in text.char_indices() {
             scanner.push(ch, &mut pieces);
             // Plain text with nothing waiting may gather; everything else is settled character by character, so
             // that the limit falls on the same one however the text was cut.
@@ -92,10 +101,19 @@ impl HoldBack {
             if !self.queue.is_empty() && self.queued_bytes + scanner.held_bytes() > MAX_HELD {
                 self.overflow(&mut shown);
             }
+            if self.is_over_limit() {
+                taken = at + ch.len_utf8();
+                break;
+            }
         }
         self.settle(&mut pieces, judge, &mut shown);
         self.scanner = Some(scanner);
-        shown
+        (shown, taken)
+    }
+
+    /// Whether more calls were found than a reply may make.
+    pub(super) fn is_over_limit(&self) -> bool {
+        self.found > MAX_CALLS
     }
 
     /// Ends the reply; what may be shown. Directives still wait for [`HoldBack::release`].
@@ -163,7 +181,7 @@ impl HoldBack {
         for piece in pieces.drain(..) {
             match piece {
                 Piece::Text(text) => self.text(&text, shown),
-                Piece::Candidate(candidate) => match judge.judge(&candidate) {
+                Piece::Candidate(candidate) => match self.judge(&candidate, judge) {
                     Judgement::Directive => {
                         self.queued_bytes += candidate.text.len();
                         let Candidate { text, payload: _, calls } = candidate;
@@ -180,6 +198,7 @@ impl HoldBack {
                     }
                 },
                 Piece::Broken { why, excerpt } => {
+                    self.found += 1;
                     if judge.is_quoted(&excerpt) {
                         self.quoted += 1;
                     } else {
@@ -192,6 +211,19 @@ impl HoldBack {
                 }
             }
         }
+    }
+
+    /// The candidate that is one too many is text.
+    fn judge(&mut self, candidate: &Candidate, judge: &mut impl Judge) -> Judgement {
+        if self.found + candidate.calls.len() > MAX_CALLS && judge.may_be_call(candidate) {
+            self.found = MAX_CALLS + 1;
+            return Judgement::Plain;
+        }
+        let judgement = judge.judge(candidate);
+        if judgement != Judgement::Plain {
+            self.found += candidate.calls.len();
+        }
+        judgement
     }
 
     fn text(&mut self, text: &str, shown: &mut String) {

@@ -94,6 +94,12 @@ pub mod kind {
     pub const STREAM_INCOMPLETE: &str = "stream_incomplete";
     /// A stream without an event.
     pub const EMPTY_STREAM: &str = "empty_stream";
+    /// No connection to the server.
+    pub const CONNECT_FAILED: &str = "connect_failed";
+    /// No response headers in time.
+    pub const HEADERS_TIMEOUT: &str = "headers_timeout";
+    /// Nothing came for too long; [`FIRST_TOKEN_TIMEOUT`] and [`TOKEN_STALL`] are about tokens.
+    pub const STALL_TIMEOUT: &str = "stall_timeout";
     /// Neither token nor progress in time.
     pub const FIRST_TOKEN_TIMEOUT: &str = "first_token_timeout";
     /// No token after the first ones.
@@ -112,6 +118,10 @@ pub mod kind {
     pub const MALFORMED_CALL: &str = "malformed_call";
     /// A driver gave a reply with another tool set than its request was sent with.
     pub const TOOL_SET_CHANGED: &str = "tool_set_changed";
+    /// A replay asks for what the recording does not have.
+    pub const REPLAY_DIFFERS: &str = "replay_differs";
+    /// A fault of this program.
+    pub const INTERNAL: &str = "internal";
 }
 
 /// A failure, as it is told to the machine.

@@ -1,19 +1,57 @@
 //! "Did you mean …?"
+//!
+//! A suggestion is a courtesy and must not cost more than what it adorns: what one word may cost is bounded
+//! ([`MAX_WORK`]), however many candidates there are.
+
+/// What one word may cost, in steps of a few nanoseconds: a step is a candidate looked at, a letter folded or a cell
+/// of a distance. Far above what dozens of names need, and beyond it there is no suggestion.
+const MAX_WORK: usize = 20_000;
+
+/// Longer words, in bytes, are no misspelling: model-made words may be of any length.
+const MAX_WORD: usize = 100;
 
 /// The candidate that `word` is most likely a misspelling of, if any is near enough: at most a third of its
 /// letters changed, added, left out or swapped.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    // Model-made words may be long; a misspelling is not.
-    if word.len() > 100 {
+    if word.len() > MAX_WORD {
         return None;
     }
     let folded = fold(word);
-    candidates
-        .into_iter()
-        .map(|candidate| (distance(&folded, &fold(candidate)), candidate))
-        .filter(|(distance, candidate)| distance * 3 <= candidate.chars().count().max(3))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+    let mut rows = Rows::default();
+    let mut best: Option<(usize, &str)> = None;
+    let mut work = MAX_WORK;
+    for candidate in candidates {
+        work = work.checked_sub(1)?;
+        if !may_be_near(word.len(), candidate) {
+            continue;
+        }
+        let other = fold(candidate);
+        let allowed = candidate.chars().count().max(3) / 3;
+        // Only what is nearer than the best so far counts.
+        let limit = match best {
+            Some((0, _)) => break,
+            Some((distance, _)) => allowed.min(distance - 1),
+            None => allowed,
+        };
+        work = work.checked_sub(folded.len() + other.len())?;
+        if other.len().abs_diff(folded.len()) > limit || differs_by_more(&folded, &other, limit) {
+            continue;
+        }
+        work = work.checked_sub(folded.len() * (2 * limit + 1))?;
+        if let Some(distance) = rows.distance(&folded, &other, limit) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// Whether the lengths alone, in bytes, allow a candidate; a letter has four bytes at most, folded or not.
+fn may_be_near(word_len: usize, candidate: &str) -> bool {
+    let len = candidate.len();
+    if len > 6 * MAX_WORD {
+        return false;
+    }
+    !candidate.is_ascii() || len.max(3) / 3 + word_len >= len
 }
 
 /// Case and the sort of dash are no difference.
@@ -21,25 +59,79 @@ fn fold(word: &str) -> Vec<char> {
     word.chars().map(|c| if c == '-' { '_' } else { c }).flat_map(char::to_lowercase).collect()
 }
 
-/// Optimal string alignment distance.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let at = |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX - 1);
-            let mut cost =
-                (at(&last, j) + usize::from(x != y)).min(at(&last, j + 1) + 1).min(at(&row, j) + 1);
-            let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(y) && b.get(j - 1) == Some(x);
-            if swapped {
-                cost = cost.min(at(&before, j - 1) + 1);
-            }
-            row.push(cost);
+/// Whether the letters, in whatever order, already differ by more than `limit`.
+fn differs_by_more(a: &[char], b: &[char], limit: usize) -> bool {
+    let mut counts = [0_isize; 64];
+    let place = |letter: &char| (*letter as usize) % 64;
+    for letter in a {
+        if let Some(count) = counts.get_mut(place(letter)) {
+            *count += 1;
         }
-        before = std::mem::replace(&mut last, row);
     }
-    last.last().copied().unwrap_or(0)
+    for letter in b {
+        if let Some(count) = counts.get_mut(place(letter)) {
+            *count -= 1;
+        }
+    }
+    // Letters too many on one side; a change takes one from either.
+    let missing: usize = counts.iter().map(|count| count.min(&0).unsigned_abs()).sum();
+    let extra: usize = counts.iter().map(|count| count.max(&0).unsigned_abs()).sum();
+    missing.max(extra) > limit
+}
+
+/// The rows of a distance, used again for the next.
+#[derive(Default)]
+struct Rows {
+    before: Vec<usize>,
+    last: Vec<usize>,
+    row: Vec<usize>,
+}
+
+impl Rows {
+    /// Optimal string alignment distance, if it is at most `limit`; only cells that can be are looked at.
+    fn distance(&mut self, a: &[char], b: &[char], limit: usize) -> Option<usize> {
+        let far = limit + 1;
+        let Self { before, last, row } = self;
+        for cells in [&mut *before, &mut *last, &mut *row] {
+            cells.clear();
+            cells.resize(b.len() + 1, far);
+        }
+        for (index, cell) in last.iter_mut().enumerate().take(limit + 1) {
+            *cell = index;
+        }
+        let at = |cells: &[usize], index: usize| cells.get(index).copied().unwrap_or(far);
+        for (i, x) in a.iter().enumerate() {
+            let first = (i + 1).saturating_sub(limit);
+            let end = (i + 1 + limit).min(b.len());
+            row.fill(far);
+            if first == 0
+                && let Some(cell) = row.first_mut()
+            {
+                *cell = i + 1;
+            }
+            let mut least = at(row, 0);
+            for j in first.max(1)..=end {
+                let y = b.get(j - 1);
+                let mut cost = (at(last, j - 1) + usize::from(y != Some(x)))
+                    .min(at(last, j) + 1)
+                    .min(at(row, j - 1) + 1);
+                if i > 0 && j > 1 && a.get(i - 1) == y && b.get(j - 2) == Some(x) {
+                    cost = cost.min(at(before, j - 2) + 1);
+                }
+                let cost = cost.min(far);
+                least = least.min(cost);
+                if let Some(cell) = row.get_mut(j) {
+                    *cell = cost;
+                }
+            }
+            if least > limit {
+                return None;
+            }
+            std::mem::swap(before, last);
+            std::mem::swap(last, row);
+        }
+        Some(at(last, b.len())).filter(|distance| *distance <= limit)
+    }
 }
 
 #[cfg(test)]
@@ -53,7 +145,68 @@ mod tests {
         assert_eq!(nearest("get-weather", known), Some("get_weather"));
         assert_eq!(nearest("descriptoin", known), Some("description"));
         assert_eq!(nearest("tpye", known), Some("type"));
+        assert_eq!(nearest("Größe", ["größen", "große"]), Some("größen"));
+        assert_eq!(nearest("abc", ["abd", "ABC"]), Some("ABC"));
         assert_eq!(nearest("banana", known), None);
         assert_eq!(nearest("x", known), None);
+        assert_eq!(nearest("", ["", "a"]), Some(""));
+    }
+
+    #[test]
+    fn as_near_as_the_plain_distance_says() {
+        let words: Vec<String> = (0..400_u32)
+            .map(|seed| {
+                let mut bits = u64::from(seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let len = 1 + bits % 9;
+                (0..len)
+                    .map(|_| {
+                        bits = bits.rotate_left(7).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                        ['a', 'b', 'c', 'é'][(bits >> 60) as usize % 4]
+                    })
+                    .collect()
+            })
+            .collect();
+        for word in words.iter().take(60) {
+            for other in &words {
+                let near = plain_distance(word, other) * 3 <= other.chars().count().max(3);
+                assert_eq!(nearest(word, [other.as_str()]).is_some(), near, "{word} {other}");
+            }
+        }
+    }
+
+    /// The whole table.
+    fn plain_distance(a: &str, b: &str) -> usize {
+        let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+        let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
+        for i in 0..=a.len() {
+            for j in 0..=b.len() {
+                table[i][j] = if i == 0 || j == 0 {
+                    i + j
+                } else {
+                    let mut cost = (table[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]))
+                        .min(table[i - 1][j] + 1)
+                        .min(table[i][j - 1] + 1);
+                    if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                        cost = cost.min(table[i - 2][j - 2] + 1);
+                    }
+                    cost
+                };
+            }
+        }
+        table[a.len()][b.len()]
+    }
+
+    /// Thousands of unknown names against thousands of known ones, all of a length and of the same letters.
+    #[test]
+    fn a_suggestion_never_costs_much() {
+        let name = |number: usize, letters: [char; 2]| -> String {
+            (0..90).map(|bit| letters[(number.wrapping_mul(2_654_435_761) >> (bit % 40)) & 1]).collect()
+        };
+        let known: Vec<String> = (0..8_000).map(|number| name(number, ['a', 'b'])).collect();
+        let started = std::time::Instant::now();
+        for number in 0..2_000 {
+            let _ = nearest(&name(number, ['b', 'c']), known.iter().map(String::as_str));
+        }
+        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     }
 }

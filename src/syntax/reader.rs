@@ -43,6 +43,8 @@ pub(super) struct Reader<'t> {
     /// Dots with the list they stand in.
     dots: Vec<(u32, Option<u32>)>,
     pub(super) findings: Vec<Diagnostic>,
+    /// Nothing from this byte on is believed: there was more to find than is told.
+    doubted_from: usize,
     /// First byte of the line that is read.
     pub(super) line_start: usize,
     /// Whether nothing of this line was read but blanks.
@@ -59,6 +61,8 @@ pub(super) struct Open {
     pub(super) id: u32,
     /// Bytes before it on its line.
     pub(super) column: usize,
+    /// Where the innermost that is no prefix stands in the list of what is open, this one left out.
+    pub(super) outer: Option<u32>,
 }
 
 /// What one reading left unclosed.
@@ -92,6 +96,7 @@ impl<'t> Reader<'t> {
             labels: HashSet::new(),
             dots: Vec::new(),
             findings: Vec::new(),
+            doubted_from: usize::MAX,
             line_start: 0,
             first_on_line: true,
             last_form: None,
@@ -130,6 +135,7 @@ impl<'t> Reader<'t> {
         }
         self.close_at_end();
         self.check_dots();
+        self.tree.faults.settle();
     }
 
     /// A no-break space (C2 A0) separates; any other character that starts with this byte is an atom's.
@@ -181,9 +187,20 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn open(&mut self, kind: Kind, len: usize) {
+        let outer = self.innermost().map(|index| index as u32);
         let id = self.push(kind, self.at, self.at + len);
-        self.open.push(Open { id, column: self.at - self.line_start });
+        self.open.push(Open { id, column: self.at - self.line_start, outer });
         self.at += len;
+    }
+
+    /// The innermost open form that is no prefix.
+    pub(super) fn innermost(&self) -> Option<usize> {
+        let top = self.open.last()?;
+        if self.is_open_prefix(*top) {
+            top.outer.map(|index| index as usize)
+        } else {
+            Some(self.open.len() - 1)
+        }
     }
 
     pub(super) fn leaf(&mut self, kind: Kind, start: usize, end: usize) {
@@ -388,8 +405,10 @@ impl<'t> Reader<'t> {
         let start = self.at;
         let mut at = start + 1;
         let mut escaped = false;
+        let cut = self.cut_of_string(start);
+        let limit = cut.unwrap_or(self.bytes.len());
         let end = loop {
-            let rest = self.bytes.get(at..).unwrap_or_default();
+            let rest = self.bytes.get(at..limit).unwrap_or_default();
             match memchr::memchr2(b'"', b'\\', rest).map(|found| (at + found, rest.get(found))) {
                 Some((quote, Some(b'"'))) => break quote,
                 Some((backslash, _)) => {
@@ -398,16 +417,12 @@ impl<'t> Reader<'t> {
                 }
                 None => {
                     self.unclosed.string = true;
-                    self.end_unclosed_string(start, self.bytes.len());
+                    self.end_unclosed_string(start, limit);
                     return;
                 }
             }
         };
         self.unclosed.string |= self.runs_into_form(start, end);
-        if let Some(cut) = self.cut_of_string(start, end) {
-            self.end_unclosed_string(start, cut);
-            return;
-        }
         if escaped {
             self.check_escapes(start + 1, end);
         }
@@ -492,7 +507,11 @@ impl<'t> Reader<'t> {
         let Some(form) = self.tree.nodes.get(first as usize).map(|node| node.span) else { return };
         // Loose forms between the two: the form before them was closed too early.
         if (after as usize) < self.tree.nodes.len() {
-            self.tree.faults.push((form.to(span), Fault::Misnested));
+            if before < MAX_FINDINGS {
+                self.tree.faults.push(form.to(span), Fault::Misnested);
+            } else {
+                self.doubt_from(form.start as usize);
+            }
         }
         if let Some(finding) = self.findings.get_mut(before) {
             let end = Span { start: form.end - 1, end: form.end };
@@ -513,11 +532,26 @@ impl<'t> Reader<'t> {
             Fault::Misread
         };
         if self.findings.len() < MAX_FINDINGS {
-            self.tree.faults.push((span, fault));
+            self.tree.faults.push(span, fault);
             self.findings.push(Diagnostic::new(rule, Location { source: self.source, span }, message));
-        } else if self.tree.faults.last().is_none_or(|(last, _)| (last.end as usize) < self.bytes.len()) {
-            // Nothing after this is believed.
-            self.tree.faults.push((Span::new(span.start as usize, self.bytes.len()), Fault::Misnested));
+        } else {
+            self.doubt_from(span.start as usize);
+        }
+    }
+
+    /// Something is wrong between `start` and `end`, for which there may be no finding.
+    pub(super) fn doubt(&mut self, start: usize, end: usize) {
+        if self.findings.len() < MAX_FINDINGS {
+            self.tree.faults.push(Span::new(start, end), Fault::Misnested);
+        } else {
+            self.doubt_from(start);
+        }
+    }
+
+    fn doubt_from(&mut self, start: usize) {
+        if start < self.doubted_from {
+            self.doubted_from = start;
+            self.tree.faults.push(Span::new(start, self.bytes.len()), Fault::Misnested);
         }
     }
 }

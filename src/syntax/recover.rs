@@ -6,8 +6,8 @@
 //! that belongs to it starts a line at or before its own column. That guess is kept only where it makes no closer
 //! stray that was not. Each reading is linear, and there are three at most.
 
-use super::reader::{Open, Reader};
-use super::tree::{Fault, Kind};
+use super::reader::Reader;
+use super::tree::Kind;
 use crate::diagnostic::{Label, rules};
 use crate::text::{Location, Span};
 
@@ -18,6 +18,8 @@ pub(super) struct Recovery {
     columns: bool,
     /// Such a parenthesis ends even a string.
     strings: bool,
+    /// The end of a line, the next but for those that are passed, before one that starts with a parenthesis.
+    next_form: usize,
     /// Starts of the forms in which indentation counts, in order.
     forms: Vec<usize>,
 }
@@ -33,12 +35,13 @@ pub(super) fn read_again(first: Reader<'_>) -> Reader<'_> {
     let strings = first.unclosed.string;
     let (source, text) = (first.source, first.text);
     drop(first);
-    let by_columns = Reader::read(source, text, Recovery { columns: true, strings, forms: Vec::new() });
+    let by_columns = Reader::read(source, text, Recovery { columns: true, strings, ..Recovery::default() });
     if by_columns.unclosed.forms.is_empty() {
         return by_columns;
     }
     let forms = by_columns.unclosed.forms.clone();
-    let by_lines = Reader::read(source, text, Recovery { columns: true, strings, forms });
+    let by_lines =
+        Reader::read(source, text, Recovery { columns: true, strings, forms, ..Recovery::default() });
     // Where lines are not indented as they nest, lists are closed too early and their own parentheses are stray.
     if count_others(&by_lines) <= count_others(&by_columns) { by_lines } else { by_columns }
 }
@@ -61,15 +64,16 @@ impl Reader<'_> {
         if matches!(byte, b')' | b']' | b';') || !self.is_in_broken_form() {
             return;
         }
-        let is_over = |open: &Open| open.column >= column;
-        // While nothing is over, columns grow from the outermost to the innermost.
-        if !self.open.iter().rev().find(|open| !self.is_open_prefix(**open)).is_some_and(is_over) {
-            return;
+        // While nothing is over, columns grow from the outermost to the innermost. What is passed here is closed.
+        let mut outermost = None;
+        let mut next = self.innermost();
+        while let Some(index) = next.filter(|index| *index > 0)
+            && let Some(open) = self.open.get(index).filter(|open| open.column >= column)
+        {
+            outermost = Some(index);
+            next = open.outer.map(|index| index as usize);
         }
-        let over = |(index, open): (usize, &Open)| {
-            (index > 0 && is_over(open) && !self.is_open_prefix(*open)).then_some(index)
-        };
-        if let Some(outermost) = self.open.iter().enumerate().find_map(over) {
+        if let Some(outermost) = outermost {
             self.close_by_indentation(outermost);
         }
     }
@@ -116,10 +120,16 @@ impl Reader<'_> {
         memchr::memchr_iter(b'\n', inside).find(|at| inside.get(at + 1) == Some(&b'(')).map(|at| start + at)
     }
 
-    /// Where the string `start..end` was meant to end at the latest, if before its quote: at a line that starts with
-    /// a parenthesis.
-    pub(super) fn cut_of_string(&self, start: usize, end: usize) -> Option<usize> {
-        if self.recovery.strings { self.first_form_in(start, end) } else { None }
+    /// Where the string that starts at `start` was meant to end at the latest: at a line that starts with a
+    /// parenthesis. Looked for once, however many strings ask.
+    pub(super) fn cut_of_string(&mut self, start: usize) -> Option<usize> {
+        if !self.recovery.strings {
+            return None;
+        }
+        if self.recovery.next_form <= start {
+            self.recovery.next_form = self.first_form_in(start, self.bytes.len()).unwrap_or(usize::MAX);
+        }
+        Some(self.recovery.next_form).filter(|cut| *cut < self.bytes.len())
     }
 
     /// Ends the string that starts at `start` at byte `end`, without its quote, and all that is open around it.
@@ -147,7 +157,7 @@ impl Reader<'_> {
             finding.labels.push(Label { location, message });
         }
         // Whatever was read since then is a guess.
-        self.tree.faults.push((Span::new(start_of_doubt, end), Fault::Misnested));
+        self.doubt(start_of_doubt, end);
         self.push_string(start, end);
         self.close_all_unclosed(end, "", true);
     }

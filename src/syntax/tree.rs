@@ -77,8 +77,60 @@ pub(super) struct Node {
 pub struct Tree {
     pub(super) nodes: Vec<Node>,
     pub(super) comments: Vec<Span>,
-    /// Where reading went wrong; few, for the reader tells only so many.
-    pub(super) faults: Vec<(Span, Fault)>,
+    pub(super) faults: Faults,
+}
+
+/// Where reading went wrong, so that a form finds its own however many there are.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Faults {
+    /// In the order they were found, until [`Faults::settle`].
+    found: Vec<(Span, Fault)>,
+    /// By where they start.
+    sorted: Vec<FaultMark>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct FaultMark {
+    start: u32,
+    /// The furthest end of this and all before it.
+    reach: u32,
+    /// The furthest end of those among them that are [`Fault::Misnested`].
+    misnested_reach: u32,
+}
+
+impl Faults {
+    pub(super) fn push(&mut self, span: Span, fault: Fault) {
+        self.found.push((span, fault));
+    }
+
+    /// Reading is over.
+    pub(super) fn settle(&mut self) {
+        let mut found = std::mem::take(&mut self.found);
+        found.sort_unstable_by_key(|(span, _)| span.start);
+        let (mut reach, mut misnested_reach) = (0, 0);
+        self.sorted = found
+            .into_iter()
+            .map(|(Span { start, end }, fault)| {
+                // One that is empty lies in the form that starts where it is.
+                reach = reach.max(end.max(start + 1));
+                if fault == Fault::Misnested {
+                    misnested_reach = misnested_reach.max(end.max(start + 1));
+                }
+                FaultMark { start, reach, misnested_reach }
+            })
+            .collect();
+    }
+
+    /// The worst that touches `span`.
+    fn worst_in(&self, span: Span) -> Option<Fault> {
+        let before_end = self.sorted.partition_point(|mark| mark.start < span.end);
+        let mark = self.sorted.get(before_end.checked_sub(1)?)?;
+        if mark.misnested_reach > span.start {
+            Some(Fault::Misnested)
+        } else {
+            (mark.reach > span.start).then_some(Fault::Misread)
+        }
+    }
 }
 
 /// What the reader could not make sense of inside a form.
@@ -124,9 +176,7 @@ impl Tree {
 
     /// The worst that reading found wrong inside `id`.
     pub fn fault(&self, id: NodeId) -> Option<Fault> {
-        let span = self.span(id);
-        let is_inside = |at: Span| at.start < span.end && (at.end > span.start || at.start == span.start);
-        self.faults.iter().filter(|(at, _)| is_inside(*at)).map(|(_, fault)| *fault).max()
+        self.faults.worst_in(self.span(id))
     }
 
     /// Number of nodes.

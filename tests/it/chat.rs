@@ -359,6 +359,86 @@ fn cut<'a>(body: &'a [u8], cuts: &'a [usize]) -> impl Iterator<Item = &'a [u8]> 
     cuts.into_iter().map(move |to| &body[std::mem::replace(&mut from, to)..to])
 }
 
+fn delta(delta: &str) -> String {
+    format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n")
+}
+
+fn server_error(reading: &Reading) -> &str {
+    match &reading.reply.status {
+        ReplyStatus::ServerError { error } => &error.message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn endless_blanks_cost_neither_time_nor_the_reply() {
+    let started = std::time::Instant::now();
+    let blanks = b" \r\n\t".repeat(2_000_000);
+    let chunk = delta(r#"{"content":"a"}"#);
+    for mark in ["", "\u{feff}"] {
+        let pieces = [mark.as_bytes()].into_iter().chain(blanks.chunks(100));
+        let reading = read_pieces(pieces.clone().chain([&b"\n"[..], chunk.as_bytes()]), End::Clean, &[]);
+        assert_eq!(reading.text, "a");
+        let whole = r#"{"choices":[{"message":{"content":"b"}}]}"#;
+        assert_eq!(read_pieces(pieces.clone().chain([whole.as_bytes()]), End::Clean, &[]).text, "b");
+        // A blank before a field makes it another field.
+        assert_eq!(read_pieces(pieces.chain([chunk.as_bytes()]), End::Clean, &[]).text, "");
+    }
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_reply_of_too_many_calls_ends_there() {
+    let call =
+        |n: usize| format!(r#"{{"index":{n},"id":"c{n}","function":{{"name":"f","arguments":"{{}}"}}}}"#);
+    let calls = |count: usize| (0..count).map(call).collect::<Vec<_>>().join(",");
+    let text = delta(r#"{"content":"a"}"#);
+    let tail = format!("{}data: [DONE]\n\n", delta(r#"{"content":"b"}"#));
+    let read = |calls: &str| {
+        let body = format!("{text}{}{tail}", delta(&format!(r#"{{"tool_calls":[{calls}]}}"#)));
+        read_pieces([body.as_bytes()].into_iter(), End::Clean, &["f"])
+    };
+    let whole = read(&calls(1_000));
+    assert_eq!(
+        (whole.reply.status, whole.reply.calls.len(), whole.text.as_str()),
+        (ReplyStatus::Complete, 1_000, "ab")
+    );
+    let started = std::time::Instant::now();
+    let many = read(&calls(40_000));
+    assert_eq!(server_error(&many), "the reply makes more than 1000 tool calls; what followed was not read");
+    assert_eq!((many.reply.calls.len(), many.text.as_str()), (1_000, "a"));
+    // One call that holds many.
+    let glued = read(&format!(
+        r#"{{"function":{{"name":"f","arguments":"{}"}}}}"#,
+        (0..40_000).map(|n| format!(r#"{{\"a\":{n}}}"#)).collect::<Vec<_>>().concat()
+    ));
+    assert_eq!(server_error(&glued), "the reply makes more than 1000 tool calls; what followed was not read");
+    assert_eq!(glued.reply.calls.len(), 1_000);
+    // As many calls as may be, each in many pieces, and a name without an end.
+    let pieces: Vec<String> =
+        (0..200_000).map(|n| format!(r#",{{"index":{},"id":"x"}}"#, n % 1_000)).collect();
+    assert_eq!(read(&format!("{}{}", calls(1_000), pieces.concat())).reply.calls.len(), 1_000);
+    let name: Vec<String> = (0..200_000).map(|n| format!(r#"{{"function":{{"name":"{n}x"}}}}"#)).collect();
+    assert!(read(&name.join(",")).reply.calls.len() <= 1_000);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_reply_that_is_too_long_ends_there() {
+    let piece = delta(&format!(r#"{{"content":"{}","reasoning":"r"}}"#, "a".repeat(1 << 20)));
+    let arguments =
+        format!(r#"{{"tool_calls":{{"function":{{"name":"f","arguments":"{}"}}}}}}"#, "1".repeat(1 << 20));
+    let arguments = delta(&arguments);
+    let last = delta(r#"{"content":"b"}"#);
+    let times = |piece: &str, count| std::iter::repeat_n(piece.to_owned(), count).collect::<Vec<_>>();
+    for (pieces, kept) in [(times(&piece, 80), 63), (times(&arguments, 80), 0)] {
+        let pieces = pieces.iter().chain([&last]).map(String::as_bytes);
+        let reading = read_pieces(pieces, End::Clean, &["f"]);
+        assert_eq!(server_error(&reading), "the reply is longer than 64 MiB; what followed was not read");
+        assert_eq!((reading.text.len(), reading.reasoning.len()), (kept << 20, kept));
+    }
+}
+
 proptest! {
     // The cases are whole streams; more of them is a matter of `PROPTEST_CASES`.
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]

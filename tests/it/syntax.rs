@@ -1,6 +1,8 @@
 //! The reader: right, total, linear.
 
-use deftool::syntax::{Datum, DatumKind, Folder, Kind, NodeId, Number, Tree, lexpr::from_lexpr, parse};
+use deftool::syntax::{
+    Datum, DatumKind, Fault, Folder, Kind, NodeId, Number, Tree, lexpr::from_lexpr, parse,
+};
 use deftool::text::{SourceFile, SourceId, Sources};
 use proptest::prelude::*;
 
@@ -157,6 +159,41 @@ fn hostile_depth_and_size_neither_overflow_nor_hang() {
     }
     // Fifteen texts of about a megabyte; quadratic behaviour would take hours.
     assert!(started.elapsed().as_secs() < 60);
+}
+
+#[test]
+fn broken_files_cost_linear_time() {
+    let many = 60_000;
+    let started = std::time::Instant::now();
+    for text in [
+        // Stray closers beyond all that is told, then as many forms that are asked for their faults.
+        format!("(a)\nb {}{}", ")".repeat(many), "(x)".repeat(many)),
+        // Prefixes that wait for a form, one a line, in a form that is never closed.
+        format!("(a\n ({}", "\n  '".repeat(many)),
+        format!("(a{}\n (b{}", "\n '".repeat(many), "\n  (c".repeat(many)),
+        // Strings that run to the end of the file, each of them read from its start.
+        format!("{}\"x\n(b)", "(\\C-\"\n".repeat(many)),
+        format!("{}\n(b", "(\\C-\"\n".repeat(many)),
+    ] {
+        let (tree, findings) = parse(source(), &text);
+        assert!(findings.len() <= 100);
+        let faulty = tree.roots().filter(|root| tree.fault(*root).is_some()).count();
+        assert!(faulty > 0, "{findings:?}");
+        println!("{:?} {faulty}", started.elapsed());
+    }
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_form_knows_its_worst_fault_among_many() {
+    let text = "(good)\n(bad ?ab)\n(good)\n(stray))\n(good)\n(again ?ab)";
+    let (tree, _) = parse(source(), text);
+    let faults: Vec<_> = tree.roots().map(|root| tree.fault(root)).collect();
+    assert_eq!(faults, [None, Some(Fault::Misread), None, None, None, Some(Fault::Misread)]);
+    let text = format!("(ok)\n{}\n(after)", ")".repeat(200));
+    let (tree, _) = parse(source(), &text);
+    let faults: Vec<_> = tree.roots().map(|root| tree.fault(root)).collect();
+    assert_eq!(faults, [None, Some(Fault::Misnested)], "what follows too many faults is not believed");
 }
 
 fn folded(text: &str) -> (DatumKind, Vec<String>) {

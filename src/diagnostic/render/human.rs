@@ -1,11 +1,20 @@
 //! Findings with their source lines, as rustc shows them.
+//!
+//! The renderer scans all it is given, several times. It is given a window of bounded size around each place, so that
+//! a file of one long line costs no more than another.
 
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::text::{SourceFile, Sources, Span};
+use crate::text::{Location, SourceFile, Sources, Span};
+
+/// Places farther apart than this, in bytes, are shown apart; of a longer one only the start is shown.
+const MAX_WINDOW: usize = 16 * 1024;
+
+/// The most that is shown of a line before and after the places on it, in bytes.
+const MAX_BESIDE: usize = 500;
 
 /// One finding, several lines, without a line end. `styled`: with terminal colours.
 pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> String {
@@ -19,12 +28,13 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
         .id(finding.rule.code)
         .elements(std::iter::empty::<Snippet<'_, annotate_snippets::Annotation<'_>>>());
     let mut groups = Vec::new();
+    let mut moved = Vec::new();
     if let Some(file) = sources.get(finding.primary.source) {
-        let mut spans = vec![finding.primary.span];
-        let same = |location: &crate::text::Location| location.source == finding.primary.source;
-        spans.extend(
-            finding.labels.iter().filter(|label| same(&label.location)).map(|label| label.location.span),
-        );
+        let (near, far) = together(finding);
+        let spans: Vec<Span> = [finding.primary.span]
+            .into_iter()
+            .chain(near.iter().map(|(location, _)| location.span))
+            .collect();
         let window = Window::around(file, &spans);
         let mut primary = AnnotationKind::Primary.span(window.range(finding.primary.span));
         if let Some(label) = &finding.label {
@@ -32,21 +42,21 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
         }
         let mut snippet =
             Snippet::source(window.text).line_start(window.line).path(file.name.as_str()).annotation(primary);
-        for label in finding.labels.iter().filter(|label| same(&label.location)) {
-            snippet = snippet.annotation(
-                AnnotationKind::Context.span(window.range(label.location.span)).label(label.message.as_str()),
-            );
+        for (location, message) in near {
+            snippet =
+                snippet.annotation(AnnotationKind::Context.span(window.range(location.span)).label(message));
         }
+        moved.extend(window.moved(file, finding.primary.span));
         group = group.element(snippet);
-        for label in finding.labels.iter().filter(|label| !same(&label.location)) {
-            if let Some(file) = sources.get(label.location.source) {
-                let window = Window::around(file, &[label.location.span]);
+        for (location, message) in far {
+            if let Some(file) = sources.get(location.source) {
+                let window = Window::around(file, &[location.span]);
+                moved.extend(window.moved(file, location.span));
                 group = group.element(
-                    Snippet::source(window.text).line_start(window.line).path(file.name.as_str()).annotation(
-                        AnnotationKind::Context
-                            .span(window.range(label.location.span))
-                            .label(label.message.as_str()),
-                    ),
+                    Snippet::source(window.text)
+                        .line_start(window.line)
+                        .path(file.name.as_str())
+                        .annotation(AnnotationKind::Context.span(window.range(location.span)).label(message)),
                 );
             }
         }
@@ -58,21 +68,67 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
     if let (Some(fix), Some(file)) = (&finding.fix, sources.get(finding.primary.source)) {
         let spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
         let window = Window::around(file, &spans);
-        let mut snippet = Snippet::source(window.text).line_start(window.line).path(file.name.as_str());
-        for edit in &fix.edits {
-            snippet = snippet.patch(Patch::new(window.range(edit.span), edit.replacement.as_str()));
+        // A fix that does not fit is applied all the same; a part of it would be shown as another one.
+        if spans.iter().all(|span| window.holds(*span)) {
+            let mut snippet = Snippet::source(window.text).line_start(window.line).path(file.name.as_str());
+            for edit in &fix.edits {
+                snippet = snippet.patch(Patch::new(window.range(edit.span), edit.replacement.as_str()));
+            }
+            groups.push(Group::with_title(Level::HELP.secondary_title(fix.title.as_str())).element(snippet));
+        } else {
+            groups.push(Group::with_title(Level::HELP.secondary_title(fix.title.as_str())));
         }
-        groups.push(Group::with_title(Level::HELP.secondary_title(fix.title.as_str())).element(snippet));
     }
     let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
-    renderer.render(&groups)
+    correct(renderer.render(&groups), &moved)
 }
 
-/// The lines of a file that some spans touch; the renderer scans all it is given.
+type Labels<'d> = Vec<(Location, &'d str)>;
+
+/// The labels that are shown in the window of the primary place, and the others.
+fn together(finding: &Diagnostic) -> (Labels<'_>, Labels<'_>) {
+    let primary = finding.primary;
+    finding.labels.iter().map(|label| (label.location, label.message.as_str())).partition(|(location, _)| {
+        let start = location.span.start.min(primary.span.start);
+        let end = location.span.end.max(primary.span.start);
+        location.source == primary.source && ((end - start) as usize) < MAX_WINDOW / 2
+    })
+}
+
+/// A place that the renderer names by its column in the window.
+struct Moved {
+    shown: String,
+    real: String,
+}
+
+/// Puts the real places where the renderer put its own: each on the next line that names one so.
+fn correct(text: String, moved: &[Moved]) -> String {
+    let mut moved = moved.iter().peekable();
+    if moved.peek().is_none() {
+        return text;
+    }
+    let mut corrected = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let place = moved.peek().filter(|_| line.contains("-->") || line.contains(":::"));
+        let parts = place.and_then(|Moved { shown, real }| Some((line.split_once(shown.as_str())?, real)));
+        match parts.filter(|((_, after), _)| !after.starts_with(|next: char| next.is_ascii_digit())) {
+            Some(((before, after), real)) => {
+                corrected.extend([before, real, after]);
+                moved.next();
+            }
+            None => corrected.push_str(line),
+        }
+    }
+    corrected
+}
+
+/// The lines of a file that some spans touch, long ones cut.
 struct Window<'f> {
     text: &'f str,
     line: usize,
     start: usize,
+    /// The first line is cut at its start.
+    is_cut: bool,
 }
 
 impl<'f> Window<'f> {
@@ -80,23 +136,115 @@ impl<'f> Window<'f> {
         let text: &str = &file.text;
         let first = spans.iter().map(|span| span.start as usize).min().unwrap_or(0).min(text.len());
         let last = spans.iter().map(|span| span.end as usize).max().unwrap_or(0).clamp(first, text.len());
+        let last = last.min(first + MAX_WINDOW);
         let bytes = text.as_bytes();
-        let start = memchr::memrchr(b'\n', bytes.get(..first).unwrap_or_default()).map_or(0, |at| at + 1);
-        let end =
-            memchr::memchr(b'\n', bytes.get(last..).unwrap_or_default()).map_or(text.len(), |at| last + at);
-        Self { text: text.get(start..end).unwrap_or(""), line: file.line_column(start as u32).line, start }
+        let before = first.saturating_sub(MAX_BESIDE);
+        let line_start = memchr::memrchr(b'\n', bytes.get(before..first).unwrap_or_default());
+        let is_cut = line_start.is_none() && before > 0 && bytes.get(before - 1) != Some(&b'\n');
+        let start = floor(text, line_start.map_or(before, |at| before + at + 1));
+        let after = (last + MAX_BESIDE).min(text.len());
+        let line_end = memchr::memchr(b'\n', bytes.get(last..after).unwrap_or_default());
+        let end = floor(text, line_end.map_or(after, |at| last + at));
+        let line = file.line_column(start as u32).line;
+        Self { text: text.get(start..end).unwrap_or(""), line, start, is_cut }
+    }
+
+    fn holds(&self, span: Span) -> bool {
+        span.start as usize >= self.start && span.end as usize <= self.start + self.text.len()
     }
 
     /// A span inside the window, on character boundaries whatever the span is.
     fn range(&self, span: Span) -> Range<usize> {
-        let floor = |at: usize| {
-            let mut at = at.saturating_sub(self.start).min(self.text.len());
-            while !self.text.is_char_boundary(at) {
-                at -= 1;
-            }
-            at
-        };
-        let start = floor(span.start as usize);
-        start..floor(span.end as usize).max(start)
+        let inside = |at: u32| floor(self.text, (at as usize).saturating_sub(self.start));
+        let start = inside(span.start);
+        start..inside(span.end).max(start)
+    }
+
+    /// What the renderer says of the place of `span`, if that is wrong because its line is cut.
+    fn moved(&self, file: &SourceFile, span: Span) -> Option<Moved> {
+        let before = self.text.get(..self.range(span).start)?;
+        if !self.is_cut || before.contains('\n') {
+            return None;
+        }
+        let real = file.line_column(span.start);
+        let name = &file.name;
+        Some(Moved {
+            shown: format!("{name}:{}:{}", real.line, before.chars().count() + 1),
+            real: format!("{name}:{}:{}", real.line, real.column),
+        })
+    }
+}
+
+/// The nearest character boundary at or before `at`.
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::rules;
+
+    fn told(text: &str, primary: Range<usize>, label: Option<Range<usize>>) -> String {
+        let mut sources = Sources::new();
+        let source = sources.add(SourceFile::new("a.eld", text));
+        let at = |range: Range<usize>| Location { source, span: Span::new(range.start, range.end) };
+        let mut finding = Diagnostic::new(&rules::UNCLOSED, at(primary), String::from("wrong"));
+        if let Some(label) = label {
+            finding
+                .labels
+                .push(crate::diagnostic::Label { location: at(label), message: String::from("there") });
+        }
+        let styled = render_human(&finding, &sources, true);
+        let plain = render_human(&finding, &sources, false);
+        for place in plain.lines().filter_map(|line| line.split_once("--> ")) {
+            assert!(styled.contains(place.1), "{styled}");
+        }
+        plain
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_its_column_is_right() {
+        let text = format!("x\n{}(here){}", "é ".repeat(30_000), " z".repeat(30_000));
+        let at = text.find('(').unwrap();
+        let shown = told(&text, at..at + 6, None);
+        assert!(shown.contains("--> a.eld:2:60001\n"), "{shown}");
+        assert!(shown.contains("(here)"), "{shown}");
+        assert!(shown.len() < 5_000, "{shown}");
+    }
+
+    #[test]
+    fn a_place_far_away_is_shown_apart() {
+        let text = format!("(one)\n{}(two)\n", "(x)\n".repeat(20_000));
+        let shown = told(&text, text.len() - 6..text.len() - 1, Some(0..5));
+        assert!(shown.contains("--> a.eld:20002:1\n"), "{shown}");
+        assert!(shown.contains("::: a.eld:1:1\n"), "{shown}");
+        assert!(shown.len() < 1_000, "{shown}");
+        let text = format!("(one) {}(two)\n", "(x) ".repeat(20_000));
+        let shown = told(&text, text.len() - 6..text.len() - 1, Some(400..403));
+        assert!(shown.contains("--> a.eld:1:80007\n"), "{shown}");
+        assert!(shown.contains("::: a.eld:1:401\n"), "{shown}");
+    }
+
+    #[test]
+    fn thousands_of_findings_on_one_line_take_no_time() {
+        let text = "(form 1234567890) ".repeat(4_000);
+        let mut sources = Sources::new();
+        let source = sources.add(SourceFile::new("a.eld", text.as_str()));
+        let started = std::time::Instant::now();
+        for number in 0..500 {
+            let span = Span::new(number * 144, number * 144 + 17);
+            let primary = Location { source, span };
+            let mut finding = Diagnostic::new(&rules::UNCLOSED, primary, String::from("wrong"));
+            let location = Location { source, span: Span::new(0, 17) };
+            finding.labels.push(crate::diagnostic::Label { location, message: String::from("there") });
+            assert!(!render_human(&finding, &sources, false).is_empty());
+        }
+        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     }
 }

@@ -2,7 +2,9 @@
 
 use super::Run;
 use super::calls::budget_failure;
-use crate::chat::{RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
+use crate::chat::{
+    MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage,
+};
 use crate::request::emission::{Checked, Partition, TextJudge, check, partition};
 use crate::request::event::Event;
 use crate::request::hold_back::{Directive, Fault};
@@ -17,11 +19,14 @@ impl Run {
         // What follows a loop is left out, so that the outcome does not depend on how the text was cut.
         let looped = self.lines.push(text);
         let text = looped.as_ref().and_then(|(end, _)| text.get(..*end)).unwrap_or(text);
-        self.raw_text.push_str(text);
         let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
-        let shown = self.hold_back.push(text, &mut judge);
+        let (shown, taken) = self.hold_back.push(text, &mut judge);
+        self.raw_text.push_str(text.get(..taken).unwrap_or(text));
         self.show(shown);
-        if let Some((_, found)) = looped {
+        if self.hold_back.is_over_limit() {
+            // The end of the reply, as if the server had broken it off here.
+            self.judge_reply(&Reply::failed(too_many_calls()), tools);
+        } else if let Some((_, found)) = looped {
             self.finish_failed(loop_failure(found));
         }
     }
@@ -60,6 +65,11 @@ impl Run {
                 .collect()
         } else {
             normal.iter().map(|call| (call.id.as_deref(), call.name.as_str(), &call.arguments)).collect()
+        };
+        let status = if self.hold_back.is_over_limit() {
+            ReplyStatus::ServerError { error: too_many_calls() }
+        } else {
+            status
         };
         let failure = status_failure(&status, reply)
             .or_else(|| self.lines.finish().map(loop_failure))
@@ -149,6 +159,11 @@ impl Run {
             sum.completion_tokens = sum.completion_tokens.saturating_add(completion_tokens);
         }
     }
+}
+
+fn too_many_calls() -> ServerError {
+    let message = format!("the reply writes more than {MAX_CALLS} tool calls; what followed was not read");
+    ServerError { kind: ServerErrorKind::Server, message, code: None, failed_generation: None }
 }
 
 /// How a reply that is not whole fails its request.

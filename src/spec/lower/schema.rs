@@ -1,5 +1,7 @@
 //! Argument plists → JSON Schema, keyword by keyword.
 
+use std::collections::HashSet;
+
 use super::Lowerer;
 use super::plist::Entry;
 use super::value::quoted;
@@ -398,9 +400,10 @@ impl Lowerer {
         else {
             return;
         };
+        let keys: HashSet<&str> = known.iter().map(|property| property.key.as_str()).collect();
         for name in names {
             match name.as_str() {
-                Some(word) if known.iter().any(|property| property.key == word) => {}
+                Some(word) if keys.contains(word) => {}
                 Some(word) => {
                     let message = format!("`:required` names `{word}`, which `:properties` does not have");
                     let mut finding = self.finding(&rules::REQUIRED_UNKNOWN, name.span, message);

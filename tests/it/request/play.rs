@@ -295,7 +295,6 @@ pub(super) fn assert_events(events: &[Event], outcome: &Outcome) {
             | Event::ToolFinished { .. }
             | Event::Budget { .. }
             | Event::Retry { .. }
-            | Event::Approval { .. }
             | Event::Reloaded { .. }
             | Event::Warning { .. }
             | Event::Finished(_) => {}

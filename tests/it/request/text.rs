@@ -4,7 +4,7 @@ use deftool::chat::{ChatEvent, ReplyStatus, ServerError, ServerErrorKind};
 use deftool::request::{BiosV1, Event, FailReason, Fallback, FinalState, RunConfig};
 use serde_json::json;
 
-use super::play::{fixture, play, says, tools, weather};
+use super::play::{fixture, play, says, tools, user, weather};
 
 fn on(config: &mut RunConfig) {
     config.fallback = Fallback::On;
@@ -354,4 +354,34 @@ fn without_a_tool_nothing_is_a_call_and_nothing_waits() {
     assert_eq!(run.text(), text);
     run.on_event(ChatEvent::Ended { reply: says("").reply }, &none, 2);
     assert_eq!(run.outcome().unwrap().state, FinalState::Completed);
+}
+
+#[test]
+fn a_reply_that_writes_too_many_calls_ends_there() {
+    let started = std::time::Instant::now();
+    let call =
+        |n: usize| format!("<tool_call>{{\"name\": \"look\", \"arguments\": {{\"n\": {n}}}}}</tool_call>\n");
+    let exit = "<tool_call>{\"name\": \"finish\", \"arguments\": {}}</tool_call>\n";
+    let calls = |count: usize| (0..count).map(call).collect::<String>();
+    let conversation = || vec![user(&"{\"name\": \"look\", \"arguments\": ".repeat(30_000))];
+    for size in [usize::MAX, 1_000, 7] {
+        let mut playing = play();
+        playing.conversation = conversation();
+        let played = playing.run(&[says(&format!("a {exit}{}", calls(20_000))).cut(size)]);
+        let detail = "the reply writes more than 1000 tool calls; what followed was not read";
+        assert_eq!(played.failure(), (FailReason::UnknownError, "server_error", detail));
+        assert_eq!(played.signals(), [("finish", &json!({}))]);
+        assert!(played.executed.is_empty());
+        assert_eq!(played.outcome.raw_text().trim_end(), format!("a {exit}{}", calls(1_000)).trim_end());
+    }
+    let played = play().with(|config| config.tool_budget = 2_000).run(&[says(&calls(1_000)), says("done")]);
+    assert_eq!(played.executed.len(), 1_000);
+    // Data that only looks like calls may be of any length.
+    let rows: Vec<String> = (0..5_000).map(|n| format!("{{\"name\": \"Ada {n}\"}}\n")).collect();
+    let played = play().with(on).run(&[says(&rows.concat())]);
+    assert_eq!(
+        (played.outcome.state, played.outcome.text.len()),
+        (FinalState::Completed, rows.concat().len())
+    );
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }
