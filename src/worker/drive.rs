@@ -61,7 +61,7 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
             }
             Step::Wait => {
                 let detail = "the request machine waits for a reply that nobody asked for";
-                task.fail(&mut run, Failure::new(FailReason::UnknownError, "internal", detail));
+                task.fail(&mut run, Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));
             }
         }
         task.publish(&mut run);

@@ -13,6 +13,7 @@ use super::replay::ReplayTransport;
 use super::toolbox::ToolSource;
 use super::transport::Transport;
 use crate::chat::Message;
+use crate::request::kind;
 use crate::request::{
     BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestStatus, Run, RunConfig, RunStart,
 };
@@ -277,7 +278,7 @@ async fn supervise(task: Drive, run: Run, id: String) {
     if let Err(error) = tokio::spawn(drive(task, run)).await {
         let detail = format!("the driver of this request failed; this is a bug in deftool: {error}");
         shared.release(&id, &record);
-        record.abandon(Failure::new(FailReason::UnknownError, "internal", detail));
+        record.abandon(Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));
     }
 }
 

@@ -67,7 +67,7 @@ impl<'a> StreamTimers<'a> {
             return None;
         }
         let (kind, what, limit, key) = if self.byte <= self.token {
-            ("stall_timeout", "no byte for", self.timers.stall, ":stall")
+            (kind::STALL_TIMEOUT, "no byte for", self.timers.stall, ":stall")
         } else if self.any_token {
             (kind::TOKEN_STALL, "no token for", self.timers.token_stall, ":token-stall")
         } else {

@@ -96,7 +96,7 @@ pub(super) async fn stream(
             }
             Some(Err(TransportError::Connect { message, refused })) => {
                 if !refused || attempt >= MAX_ATTEMPTS {
-                    let failure = Failure::new(FailReason::ConnectFailed, "connect_failed", message);
+                    let failure = Failure::new(FailReason::ConnectFailed, kind::CONNECT_FAILED, message);
                     return task.fail(run, failure);
                 }
                 Again::After(jitter(delay / 2, task.id_seed, turn, attempt), message)
@@ -150,7 +150,7 @@ async fn send(
     if sent.is_none() {
         let url = task.shared.transport.url();
         let detail = format!("{url}: no response headers within {} (the worker's :headers)", seconds(limit));
-        task.fail(run, Failure::new(FailReason::HeadersTimeout, "headers_timeout", detail));
+        task.fail(run, Failure::new(FailReason::HeadersTimeout, kind::HEADERS_TIMEOUT, detail));
     }
     sent
 }
@@ -384,10 +384,10 @@ fn end_by_transport(task: &Drive, run: &mut Run, error: TransportError) {
     match error {
         TransportError::Stopped { failure } => task.stop(run, failure),
         TransportError::Differs { .. } => {
-            task.fail(run, Failure::new(FailReason::UnknownError, "replay_differs", error.to_string()));
+            task.fail(run, Failure::new(FailReason::UnknownError, kind::REPLAY_DIFFERS, error.to_string()));
         }
         TransportError::Connect { message, .. } => {
-            task.fail(run, Failure::new(FailReason::ConnectFailed, "connect_failed", message));
+            task.fail(run, Failure::new(FailReason::ConnectFailed, kind::CONNECT_FAILED, message));
         }
         TransportError::Broken { message } => {
             task.fail(run, Failure::new(FailReason::UnknownError, kind::STREAM_INCOMPLETE, message));
