@@ -13,9 +13,8 @@ use super::replay::ReplayTransport;
 use super::toolbox::ToolSource;
 use super::transport::Transport;
 use crate::chat::Message;
-use crate::request::kind;
 use crate::request::{
-    BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestStatus, Run, RunConfig, RunStart,
+    BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestStatus, Run, RunConfig, RunStart, kind,
 };
 use crate::spec::{Timers, WorkerSpec};
 
