@@ -447,7 +447,6 @@ fn parse_objects(text: &str, empty_is_whole: bool, decode_strings: bool) -> Pars
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -384,7 +384,6 @@ impl<'de> Visitor<'de> for FillChoices<'_, 'de> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -183,7 +183,6 @@ impl<'de> Deserialize<'de> for LooseKey<'de> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -96,7 +96,6 @@ fn encode_message(message: &Message) -> Value {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::message::MessageToolCall;
     use super::*;

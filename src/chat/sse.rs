@@ -227,7 +227,6 @@ fn split_field(line: &[u8]) -> (&[u8], &[u8]) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

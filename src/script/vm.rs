@@ -302,7 +302,6 @@ fn internal(error: &mlua::Error) -> ToolError {
 #[cfg(test)]
 mod tests {
     // A test that cannot go on fails.
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use std::sync::mpsc;
     use std::time::Duration;

@@ -185,7 +185,6 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::diagnostic::rules;

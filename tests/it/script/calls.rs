@@ -1,0 +1,258 @@
+//! What a call gets, gives and says.
+
+use super::*;
+
+#[test]
+fn arguments_come_in_order_and_a_missing_one_is_nil() {
+    let source = "return function(a, b, c) return { a = a, b = b == nil, c = c } end";
+    let ended =
+        run(with_parameters(source, &["a", "b", "c"]), json!({"c": [1, 2.5, {"x": null}], "a": "first"}));
+    assert_eq!(ended.unwrap(), json!({"a": "first", "b": true, "c": [1, 2.5, {"x": null}]}));
+}
+
+#[test]
+fn json_survives_the_way_through_lua() {
+    let value = json!({
+        "array": [], "object": {}, "null": null, "nested": [[[]], {"k": [true, false]}],
+        "big": 9_007_199_254_740_992_i64, "negative": -9_007_199_254_740_992_i64, "float": 1.5e300, "text": "é日\u{0}x"
+    });
+    let ended = run(with_parameters("return function(v) return v end", &["v"]), json!({"v": value}));
+    let ended = ended.unwrap();
+    assert_eq!(ended, value);
+    let keys: Vec<&String> = ended.as_object().unwrap().keys().collect();
+    assert!(keys.is_sorted(), "{keys:?}");
+}
+
+#[test]
+fn an_integer_beyond_exactness_is_refused_by_name() {
+    let source = "return function(v) return v end";
+    for (value, path) in [
+        (json!(9_007_199_254_740_993_i64), ".v"),
+        (json!(u64::MAX), ".v"),
+        (json!({"items": [1, -9_007_199_254_740_993_i64]}), ".v.items[1]"),
+    ] {
+        let error = run(with_parameters(source, &["v"]), json!({"v": value})).unwrap_err();
+        assert_eq!((error.kind, error.path.as_deref()), (ToolErrorKind::InvalidArguments, Some(path)));
+        assert!(error.message.contains("2^53"), "{error}");
+    }
+    let mut integer = script(source);
+    integer.parameters = vec![Parameter { name: String::from("v"), integer: true }];
+    assert_eq!(run(integer, json!({"v": 1e20})).unwrap_err().kind, ToolErrorKind::InvalidArguments);
+}
+
+#[test]
+fn an_error_names_file_and_line_and_has_a_traceback() {
+    let source = "local function inner()\n  local t = nil\n  return t.x\nend\n\nreturn function()\n  return (inner())\nend\n";
+    let error = run_source(source).unwrap_err();
+    assert_eq!(error.kind, ToolErrorKind::Script);
+    assert!(error.message.starts_with("scripts/probe.lua:3: attempt to index nil"), "{error}");
+    assert_eq!(
+        error.details.as_deref(),
+        Some("scripts/probe.lua:3 in inner\nscripts/probe.lua:7 in the script")
+    );
+    let error = run_source("return function() error({ message = 'from a table' }) end").unwrap_err();
+    assert_eq!(error.message, "scripts/probe.lua:1: from a table");
+    let error = run_source("return function()\n json.decode('{') end").unwrap_err();
+    assert!(error.message.starts_with("scripts/probe.lua:2: json.decode: EOF"), "{error}");
+    let caught = run_source("return function() local _, e = pcall(json.decode, '{') return e end").unwrap();
+    assert!(caught.as_str().unwrap().starts_with("scripts/probe.lua:1: json.decode: EOF"), "{caught}");
+}
+
+#[test]
+fn a_failure_is_worded_for_the_model() {
+    let error = run_source("return function() error(tool.failure('no such town')) end").unwrap_err();
+    assert_eq!((error.kind, error.message.as_str()), (ToolErrorKind::Failure, "no such town"));
+    let kept = "return function() local ok, e = pcall(error, tool.failure('later')) return tostring(e) .. e.message end";
+    assert_eq!(run_source(kept).unwrap(), json!("laterlater"));
+}
+
+#[test]
+fn loading_fails_by_name() {
+    for (source, says) in [
+        ("return function( end", "scripts/probe.lua:1:"),
+        ("\n\nlocal x = = 1", "scripts/probe.lua:3:"),
+        ("return 5", "scripts/probe.lua: the script must return a function, it returned number"),
+        ("local x = 1", "it returned nothing"),
+        ("error('at top')", "scripts/probe.lua:1: at top"),
+        ("fs.read('x') return print", "fs.read is not available while the script loads"),
+        ("task.wait(1) return print", "task.wait is not available while the script loads"),
+        ("coroutine.yield() return print", "scripts/probe.lua:1: "),
+        ("local m = require('m') return print", "require is not available yet"),
+        ("\u{1}\u{2}", "bytecode"),
+    ] {
+        let error = run_source(source).unwrap_err();
+        assert_eq!(error.kind, ToolErrorKind::Load, "{source}: {error}");
+        assert!(error.message.contains(says), "{source}: {error}");
+    }
+}
+
+#[test]
+fn nothing_of_a_call_is_left_for_the_next() {
+    let source = "counter = (counter or 0) + 1\nlocal kept = 0\nreturn function() kept += 1 total = (total or 0) + 1 \
+                  return { counter, kept, total, tool.request_id } end";
+    let script = Arc::new(script(source));
+    let (runner, _) = listening();
+    for request in ["one", "two", "three"] {
+        let context = CallContext { request_id: request.to_owned(), ..CallContext::default() };
+        let ended = block_on(runner.call(Arc::clone(&script), call(json!({})), context));
+        assert_eq!(ended.unwrap(), json!([1, 1, 1, request]));
+    }
+}
+
+#[test]
+fn a_script_waits_without_its_thread() {
+    let source = "return function() task.wait(0.5) return 'waited' end";
+    let script = Arc::new(script(source));
+    let (runner, _) = listening();
+    let started = Instant::now();
+    let ended = block_on(futures_util::future::join_all(
+        (0..20).map(|_| runner.call(Arc::clone(&script), call(json!({})), CallContext::default())),
+    ));
+    assert!(ended.iter().all(|ended| *ended == Ok(json!("waited"))), "{ended:?}");
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[test]
+fn waiting_works_in_coroutines_and_not_in_comparators() {
+    let source = "return function()
+        local seen = {}
+        local co = coroutine.create(function(x) task.wait(0.01) local y = coroutine.yield(x + 1) task.wait(0) return y end)
+        table.insert(seen, select(2, coroutine.resume(co, 1)))
+        table.insert(seen, select(2, coroutine.resume(co, 'end')))
+        table.insert(seen, coroutine.status(co))
+        for value in coroutine.wrap(function() for i = 1, 2 do task.wait(0.001) coroutine.yield(i) end end) do
+          table.insert(seen, value)
+        end
+        local ok, message = pcall(function() task.wait(0.001) error('after waiting') end)
+        table.insert(seen, message)
+        return seen
+      end";
+    assert_eq!(
+        run_source(source).unwrap(),
+        json!([2, "end", "dead", 1, 2, "scripts/probe.lua:10: after waiting"])
+    );
+    let sorting =
+        "return function() table.sort({3, 1, 2}, function(a, b) task.wait(0.01) return a < b end) end";
+    let error = run_source(sorting).unwrap_err();
+    assert!(error.message.contains("cannot wait inside a sort comparator"), "{error}");
+}
+
+#[test]
+fn the_callback_takes_the_result() {
+    let (runner, events) = listening();
+    let ended = |source: &str| {
+        let script = Arc::new(asynchronous(source));
+        block_on(runner.call(script, call(json!({})), CallContext::default()))
+    };
+    assert_eq!(ended("return function(done) done({ at = 'once' }) end").unwrap(), json!({"at": "once"}));
+    assert_eq!(ended("return function(done) task.delay(0.02, done, 7) end").unwrap(), json!(7));
+    assert_eq!(
+        ended("return function(done) task.spawn(function() task.wait() done(nil) end) end").unwrap(),
+        Value::Null
+    );
+    assert!(logged(&events).is_empty());
+
+    assert_eq!(ended("return function(done) done(1) done(2) end").unwrap(), json!(1));
+    assert_eq!(logged(&events), ["Warn the callback was called again; the first result counts"]);
+    events.lock().unwrap().clear();
+
+    assert_eq!(ended("return function(done) done(1) error('after') end").unwrap(), json!(1));
+    assert_eq!(logged(&events), ["Error after the callback was called: scripts/probe.lua:1: after"]);
+
+    let started = Instant::now();
+    let error = ended("return function(done) task.spawn(function() task.wait(0.01) end) end").unwrap_err();
+    assert!(error.message.contains("without calling its callback"), "{error}");
+    let error = ended("return function(done) return 5 end").unwrap_err();
+    assert!(error.message.contains("without calling its callback"), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(5));
+    let error =
+        ended("return function(done) task.spawn(error, 'in a task') task.wait(1) done(1) end").unwrap_err();
+    assert!(error.message.contains("in a task"), "{error}");
+    let error = ended("return function(done) done(print) end").unwrap_err();
+    assert_eq!(error.kind, ToolErrorKind::Unserialisable);
+}
+
+#[test]
+fn the_context_is_there() {
+    let source = "return function()
+        log.debug('a', 1, true, nil) print({}) tool.log('warn', 'careful\\27[31m') tool.progress(0.5, 'half')
+        return { tool.name, tool.request_id, tool.job_name, tool.worker, tool.deadline > 29 and tool.deadline <= 30 }
+      end";
+    let (runner, events) = listening();
+    let context = CallContext {
+        request_id: String::from("r1"),
+        job_name: String::from("job"),
+        worker: String::from("w"),
+        timeout: Some(Duration::from_secs(30)),
+    };
+    let ended = block_on(runner.call(Arc::new(script(source)), call(json!({})), context));
+    assert_eq!(ended.unwrap(), json!(["probe", "r1", "job", "w", true]));
+    assert_eq!(
+        logged(&events),
+        ["Debug a\t1\ttrue\tnil", "Info a table", "Warn careful\u{FFFD}[31m", "Progress Some(0.5) half"]
+    );
+}
+
+#[test]
+fn log_lines_are_bounded() {
+    let (runner, events) = listening();
+    let source = "return function() for i = 1, 5000 do print(string.rep('x', 100000)) end end";
+    block_on(runner.call(Arc::new(script(source)), call(json!({})), CallContext::default())).unwrap();
+    let lines = logged(&events);
+    assert!(lines.len() <= 1_002, "{}", lines.len());
+    assert!(lines.iter().all(|line| line.chars().count() < 2_100));
+}
+
+#[test]
+fn time_and_json_are_there() {
+    let source = "return function()
+        return {
+          iso = time.iso(0), day = time.format('%A', 86400), paris = time.format('%H:%M', 0, 'Europe/Paris'),
+          now = time.now() > 1.7e9, mono = time.monotonic() >= 0,
+          text = json.encode({ b = json.null, a = json.array{} }),
+          back = json.decode('[1, null, {\"x\": 2.5}]')[2] == json.null,
+          big = json.decode('{\"id\": 9007199254740993}', { big_integers = 'string' }).id,
+          refused = select(2, pcall(json.decode, '{\"a\": [9007199254740993]}')),
+        }
+      end";
+    assert_eq!(
+        run_source(source).unwrap(),
+        json!({
+            "iso": "1970-01-01T00:00:00Z", "day": "Friday", "paris": "01:00", "now": true, "mono": true,
+            "text": "{\"a\":[],\"b\":null}", "back": true, "big": "9007199254740993",
+            "refused": "scripts/probe.lua:8: json.decode: cannot decode at .a[0]: the integer 9007199254740993 is \
+                        beyond 2^53, where a Lua number is no longer exact"
+        })
+    );
+}
+
+#[test]
+fn a_contract_is_read_without_running() {
+    let returned = |source: &str| check_script(&script(source)).map(|contract| contract.returned);
+    let function = |parameters: &[&str], is_vararg, line| {
+        let parameters = parameters.iter().map(ToString::to_string).collect();
+        Ok(Returned::Function { parameters, is_vararg, line })
+    };
+    assert_eq!(
+        returned("error('never run')\nreturn function(a, b) return a end"),
+        function(&["a", "b"], false, 2)
+    );
+    assert_eq!(
+        returned(
+            "local x = 1\nlocal function run(callback, place, ...)\n x += 1 return place, ... end\nreturn run"
+        ),
+        function(&["callback", "place"], true, 2)
+    );
+    assert_eq!(returned("return 5"), Ok(Returned::NoFunction(String::from("a number"))));
+    assert_eq!(returned("return {}"), Ok(Returned::NoFunction(String::from("a table"))));
+    assert_eq!(returned("local x = 1"), Ok(Returned::NoFunction(String::from("nothing"))));
+    assert_eq!(returned("return make()"), Ok(Returned::Unknown));
+    assert_eq!(
+        returned("if a then return function(x) end end return function(x, y) end"),
+        Ok(Returned::Unknown)
+    );
+    let problem = returned("local x\nlocal y = = 2").unwrap_err();
+    assert_eq!(problem.line, Some(2), "{problem}");
+    assert!(problem.to_string().starts_with("scripts/probe.lua:2: "), "{problem}");
+    assert!(returned(&"x".repeat(2 << 20)).unwrap_err().message.contains("1024 KiB"));
+}
