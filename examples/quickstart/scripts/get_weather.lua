@@ -8,7 +8,7 @@ return function(location, unit)
   local degrees = city and celsius[string.lower(city)]
   if degrees == nil then
     -- Not knowing a place is an answer, not a failure.
-    return { found = false, location = location }
+    return { found = false }
   end
   unit = unit or "celsius"
   if unit == "farenheit" then
