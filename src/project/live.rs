@@ -2,7 +2,8 @@
 //! in when it is whole.
 //!
 //! The operating system's events are hints only, and many are missed; what counts is a look at every file's size,
-//! time and inode, on a hint and every second. A file is taken when two looks find the same.
+//! time and inode, on a hint and every second. A file is taken when two looks find the same, or
+//! after a quarter of a second of being written on and on.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};

@@ -22,6 +22,7 @@ pub struct HttpTransport {
     /// The URL as messages name it.
     shown: String,
     key: Option<String>,
+    redactor: Redactor,
 }
 
 /// Without the key.
@@ -45,8 +46,9 @@ impl HttpTransport {
             return Err(String::from(message));
         }
         let client = build_client(&url, connect)?;
-        let shown = Redactor::new(key.as_deref()).text(&shown_url(&url));
-        Ok(Self { client, url, shown, key })
+        let redactor = Redactor::new(key.as_deref());
+        let shown = redactor.text(&shown_url(&url));
+        Ok(Self { client, url, shown, key, redactor })
     }
 
     async fn exchange(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
@@ -62,7 +64,7 @@ impl HttpTransport {
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
         }
-        let redactor = Redactor::new(self.key.as_deref());
+        let redactor = self.redactor.clone();
         let response =
             request.send().await.map_err(|error| describe_error(&error, &self.shown, &redactor))?;
         let url = self.shown.clone();
@@ -84,6 +86,10 @@ impl Transport for HttpTransport {
 
     fn url(&self) -> &str {
         &self.shown
+    }
+
+    fn holds_secret(&self, text: &str) -> bool {
+        self.redactor.is_in(text)
     }
 }
 

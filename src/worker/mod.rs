@@ -13,6 +13,7 @@
 mod clock;
 mod compare;
 mod drive;
+mod echo;
 mod endpoint;
 mod handle;
 mod http;

@@ -70,6 +70,11 @@ impl Redactor {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// Whether the secret stands in `text`.
+    pub(super) fn is_in(&self, text: &str) -> bool {
+        self.find(text.as_bytes()).is_some()
+    }
+
     /// Where the first secret begins and how long it is.
     fn find(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         let found =

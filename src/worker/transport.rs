@@ -75,4 +75,9 @@ pub trait Transport: Send + Sync {
 
     /// Where it sends them, as messages name it: without user and password.
     fn url(&self) -> &str;
+
+    /// Whether `text` holds what this transport must keep to itself, such as an API key.
+    fn holds_secret(&self, _text: &str) -> bool {
+        false
+    }
 }

@@ -6,6 +6,7 @@ use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use super::drive::{Drive, seconds, until};
+use super::echo::EchoGuard;
 use super::recording::Line;
 use super::stream_timers::StreamTimers;
 use super::toolbox::Toolbox;
@@ -126,6 +127,27 @@ pub(super) async fn stream(
     }
 }
 
+/// Reads what follows the last word, for a little while. In a recording the request may have been stopped there.
+async fn read_out(incoming: &mut Incoming) -> Option<TransportError> {
+    let rest = async {
+        loop {
+            match incoming.body.next().await {
+                Some(Ok(_)) => {}
+                last => break last,
+            }
+        }
+    };
+    match tokio::time::timeout(LAST_WORD_GRACE, rest).await {
+        Ok(Some(Err(error @ TransportError::Stopped { .. }))) => Some(error),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+fn echoed_key(url: &str) -> Failure {
+    let detail = format!("{url} sent the API key back; the reply was ended before it could be shown");
+    Failure::new(FailReason::UnknownError, kind::SERVER_ERROR, detail)
+}
+
 fn pieces(count: usize) -> String {
     if count == 1 { String::from("a piece") } else { format!("{count} pieces") }
 }
@@ -204,6 +226,7 @@ async fn read_reply(
     let mut decoder = StreamDecoder::new(toolbox.tools.iter().map(|tool| tool.name.clone()));
     let url = task.shared.transport.url();
     let mut timers = StreamTimers::new(&task.shared.config.timers);
+    let mut guard = EchoGuard::default();
     let mut events = Vec::new();
     let end = loop {
         // A body that is always ready, a recording's for one, must leave the others their turn.
@@ -224,8 +247,11 @@ async fn read_reply(
         };
         match piece {
             Some(Ok(bytes)) => {
-                task.write_data(&bytes);
                 decoder.feed(&bytes, &mut events);
+                if guard.completes_key(&events, task.shared.transport.as_ref()) {
+                    return task.fail(run, echoed_key(url));
+                }
+                task.write_data(&bytes);
                 timers.saw_bytes(&events);
                 if decoder.has_finish_reason() {
                     timers.saw_finish();
@@ -236,8 +262,9 @@ async fn read_reply(
                 }
                 // Some servers keep the connection open after their last word; the others let it be used again.
                 if decoder.is_done() {
-                    let rest = async { while let Some(Ok(_)) = incoming.body.next().await {} };
-                    let _ = tokio::time::timeout(LAST_WORD_GRACE, rest).await;
+                    if let Some(stopped) = read_out(&mut incoming).await {
+                        return end_by_transport(task, run, stopped);
+                    }
                     break End::Clean;
                 }
                 // A flood of bytes without a token would never let the deadline have its turn.
@@ -257,8 +284,11 @@ async fn read_reply(
         End::Clean => None,
         End::Broken { error } => Some(error.clone()),
     };
-    task.write(|at_ms| Line::End { at_ms, error });
     let notes = decoder.finish(end, &mut events);
+    if guard.completes_key(&events, task.shared.transport.as_ref()) {
+        return task.fail(run, echoed_key(url));
+    }
+    task.write(|at_ms| Line::End { at_ms, error });
     if notes.skipped_frames > 0 {
         let message = format!(
             "{url}: {} of the stream could not be read and may have held text",

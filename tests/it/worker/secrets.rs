@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use deftool::worker::{Recorder, Recording, SubmitRequest, Worker};
+use deftool::worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker};
 use serde_json::json;
 
 use super::bench::*;
@@ -24,8 +24,15 @@ async fn everything(answers: impl IntoIterator<Item = Answer>) -> String {
     assert_eq!(server.posts()[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     let events: Vec<String> = ended.events.iter().map(|event| json!(event).to_string()).collect();
     let lines = std::fs::read_to_string(&path).unwrap();
-    let replayed = format!("{:?}", Recording::read(&path).unwrap());
-    format!("{}\n{lines}\n{replayed}\n{worker:?}\n{:?}", events.join("\n"), ended.outcome)
+    let recording = Recording::read(&path).unwrap();
+    let read = format!("{recording:?}");
+    // A replay knows no key, and ends where the request did.
+    let replay = Worker::replay(config(), echo(), Arc::new(ReplayTransport::new(recording, false)));
+    let id = replay.submit(SubmitRequest::default()).unwrap();
+    let again = super::bench::finish(&replay, &id).await;
+    let replayed: Vec<String> = again.events.iter().map(|event| json!(event).to_string()).collect();
+    assert_eq!(replayed, events);
+    format!("{}\n{lines}\n{read}\n{worker:?}\n{:?}", events.join("\n"), ended.outcome)
 }
 
 #[tokio::test]
@@ -59,6 +66,44 @@ async fn the_key_never_comes_back() {
         assert!(left.contains("[redacted]"), "{name}: the server's words are gone: {left}");
         assert!(!left.contains(KEY), "{name}: {left}");
         assert!(!left.contains(&KEY[4..]), "{name}, in part: {left}");
+    });
+    futures_util::future::join_all(checks).await;
+}
+
+/// What was shown cannot be taken back: the reply ends before the piece that would complete the key.
+#[tokio::test]
+async fn a_key_spelled_over_several_deltas_is_never_completed() {
+    let (first, second) = KEY.split_at(10);
+    let reasoning = |text: &str| json!({"choices": [{"index": 0, "delta": {"reasoning_content": text}}]});
+    let escaped = event(&delta(KEY)).replace("0123", "\\u00301\\u00323");
+    let one = |arguments: &str| call(0, "look", arguments);
+    let cases = vec![
+        (
+            "text",
+            Answer::chunks(&[delta("so far "), delta(first), delta(second), delta("more"), finish("stop")]),
+        ),
+        (
+            "reasoning",
+            Answer::chunks(&[delta("so far "), reasoning(first), reasoning(second), finish("stop")]),
+        ),
+        ("escaped", Answer::stream().delta("so far ").piece(escaped).done().end()),
+        (
+            "arguments",
+            Answer::chunks(&[
+                delta("so far "),
+                one(&format!("{{\"at\": \"{first}")),
+                json!({"choices": [{"index": 0, "delta": {"tool_calls": [
+                    {"index": 0, "function": {"arguments": format!("{second}\"}}")}}
+                ]}}]}),
+                finish("tool_calls"),
+            ]),
+        ),
+    ];
+    let checks = cases.into_iter().map(|(name, answer)| async move {
+        let left = everything([answer]).await;
+        assert!(left.contains("sent the API key back"), "{name}: {left}");
+        assert!(left.contains("so far "), "{name}: the text is lost: {left}");
+        assert!(!left.contains(KEY), "{name}: {left}");
     });
     futures_util::future::join_all(checks).await;
 }
