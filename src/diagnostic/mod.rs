@@ -1,16 +1,17 @@
 //! Findings: what is wrong in a user's source, where, and how to mend it.
 //!
 //! Broken source is data, not an error: every layer that reads it returns its best result and a list of
-//! [`Diagnostic`]s. Each belongs to a [`Rule`] of the one table in [`rules`], whose code is stable.
+//! [`Diagnostic`]s. Each belongs to a [`Rule`], whose code is stable; the rules stand in the rooms that check them.
 
 pub mod render;
-pub mod rules;
+mod rule;
 
 use serde::Serialize;
 
 use crate::text::{Location, Span, is_control};
 
-pub use rules::Rule;
+pub use rule::Rule;
+pub(crate) use rule::{rule, rules};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -72,6 +73,8 @@ pub struct Fix {
     pub title: String,
     /// The edits, in source order, not overlapping.
     pub edits: Vec<Edit>,
+    /// Whether it does what was meant beyond doubt, so that it may be applied unseen.
+    pub is_safe: bool,
 }
 
 /// One edit of a fix.
@@ -120,11 +123,25 @@ impl Diagnostic {
         self
     }
 
-    /// With a repair that replaces `span`.
+    /// With a repair that replaces `span` and is meant beyond doubt.
     #[must_use]
-    pub fn fixed_by(mut self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
-        let edit = Edit { span, replacement: replacement.into() };
-        self.fix = Some(Fix { title: title.into(), edits: vec![edit] });
+    pub fn fixed_by(self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
+        self.with_fix(title.into(), span, replacement.into(), true)
+    }
+
+    /// With a repair that replaces `span` and is only likely.
+    #[must_use]
+    pub fn maybe_fixed_by(
+        self,
+        title: impl Into<String>,
+        span: Span,
+        replacement: impl Into<String>,
+    ) -> Self {
+        self.with_fix(title.into(), span, replacement.into(), false)
+    }
+
+    fn with_fix(mut self, title: String, span: Span, replacement: String, is_safe: bool) -> Self {
+        self.fix = Some(Fix { title, edits: vec![Edit { span, replacement }], is_safe });
         self
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::read::read_source;
 use super::scripts::load_scripts;
 use super::{Input, ProjectError};
-use crate::diagnostic::{Diagnostic, Severity, rules};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::project::rules;
 use crate::schema::{ToolEntry, compile_tool};
 use crate::script::Script;
 use crate::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower, nearest};
@@ -219,7 +220,7 @@ fn tell_unknown_worker_tools(load: &mut Load, whole: &HashSet<&PathBuf>) {
                     let list = if what == "tool" { ":exit-tools" } else { ":tools" };
                     finding = finding.labelled(format!("it stands in `{list}`"));
                 } else if let Some(near) = nearest(&name.value, known.iter().copied()) {
-                    finding = finding.labelled(format!("did you mean \"{near}\"?")).fixed_by(
+                    finding = finding.labelled(format!("did you mean \"{near}\"?")).maybe_fixed_by(
                         format!("write \"{near}\""),
                         name.span,
                         format!("\"{near}\""),

@@ -8,6 +8,7 @@ mod generation;
 mod live;
 mod load;
 mod read;
+pub mod rules;
 mod scripts;
 
 pub use discover::{Input, ProjectError, find_root, resolve_inputs};

@@ -3,7 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::diagnostic::{Diagnostic, rules};
+use crate::diagnostic::Diagnostic;
+use crate::project::rules;
 use crate::text::{Location, SourceFile, SourceId, Sources, Span};
 
 use super::ProjectError;

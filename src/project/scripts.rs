@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::Load;
 use super::load::ScriptState;
 use super::read::display_name;
-use crate::diagnostic::{Diagnostic, Rule, rules};
+use crate::diagnostic::{Diagnostic, Rule};
+use crate::project::rules;
 use crate::script::{
     Contract, LoadProblem, MAX_SOURCE, Parameter, PathGrant, Permissions, Returned, Script, check_script,
 };

@@ -2,7 +2,8 @@
 
 use super::target::emit_definition;
 use super::{SchemaError, ToolEntry};
-use crate::diagnostic::{Diagnostic, rules};
+use crate::diagnostic::Diagnostic;
+use crate::schema::rules;
 use crate::spec::{Json, JsonKind, Tool};
 use crate::text::{Location, Span};
 

@@ -4,6 +4,7 @@
 //! definition to send and the validator for the calls that come back.
 
 mod compile;
+pub mod rules;
 mod target;
 mod tool_set;
 mod validate;

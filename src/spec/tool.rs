@@ -28,6 +28,7 @@ pub enum Effect {
 }
 
 /// A tool or exit tool.
+#[allow(clippy::struct_excessive_bools)] // each is a key of the spec
 #[derive(Debug, Clone)]
 pub struct Tool {
     /// Which file it stands in.
@@ -56,8 +57,29 @@ pub struct Tool {
     pub permissions: Permissions,
     /// What running it twice means.
     pub effect: Effect,
+    /// The group that Emacs shows it in.
+    pub category: Option<Spanned<String>>,
+    /// Whether a person is asked before each call.
+    pub confirm: bool,
+    /// Whether Emacs shows its results in the conversation.
+    pub include: bool,
+    /// Arguments that its schema must accept, as objects.
+    pub accepts: Vec<Json>,
+    /// Arguments that its schema must refuse, as objects.
+    pub rejects: Vec<Json>,
+    /// What is different for some targets.
+    pub overrides: Vec<TargetOverride>,
     /// Whether its form has no error; only a valid tool is compiled, called or offered to a model.
     pub valid: bool,
+}
+
+/// What is different for one target: `:targets (:gemini (:description "…"))`.
+#[derive(Debug, Clone)]
+pub struct TargetOverride {
+    /// The target's name, without its colon.
+    pub target: Spanned<String>,
+    /// The description it gets instead.
+    pub description: Option<Spanned<String>>,
 }
 
 /// One argument.

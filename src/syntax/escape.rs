@@ -5,7 +5,8 @@
 
 use std::borrow::Cow;
 
-use crate::diagnostic::{Rule, rules};
+use crate::diagnostic::Rule;
+use crate::syntax::rules;
 
 /// An escape that cannot be read as written.
 #[derive(Debug, Clone, PartialEq, Eq)]

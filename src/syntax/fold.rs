@@ -6,7 +6,8 @@
 use super::number::{Number, parse_number};
 use super::tree::{Kind, NodeId, Tree};
 use super::{escape, fold_calls};
-use crate::diagnostic::{Diagnostic, Rule, rules};
+use crate::diagnostic::{Diagnostic, Rule};
+use crate::syntax::rules;
 use crate::text::{Location, SourceId, Span};
 
 /// Constants deeper than this are refused; real specs stay below 20.

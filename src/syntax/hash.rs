@@ -4,7 +4,7 @@
 
 use super::reader::Reader;
 use super::tree::Kind;
-use crate::diagnostic::rules;
+use crate::syntax::rules;
 use crate::text::Span;
 
 impl Reader<'_> {

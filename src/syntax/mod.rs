@@ -15,6 +15,7 @@ pub mod lexpr;
 mod number;
 mod reader;
 mod recover;
+pub mod rules;
 mod tree;
 
 pub use fold::{Datum, DatumKind, Folder};

@@ -13,7 +13,8 @@ use std::collections::HashSet;
 use super::escape;
 use super::recover::Recovery;
 use super::tree::{Fault, Kind, Node, NodeId, Tree};
-use crate::diagnostic::{Diagnostic, Label, Rule, rules};
+use crate::diagnostic::{Diagnostic, Label, Rule};
+use crate::syntax::rules;
 use crate::text::{Location, SourceId, Span};
 
 /// Reading findings of one file beyond this many are not told: the file is not what it seems to be.

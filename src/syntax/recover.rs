@@ -8,7 +8,8 @@
 
 use super::reader::Reader;
 use super::tree::Kind;
-use crate::diagnostic::{Label, rules};
+use crate::diagnostic::Label;
+use crate::syntax::rules;
 use crate::text::{Location, Span};
 
 /// What a reading takes for the end of something unclosed.

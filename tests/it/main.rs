@@ -15,6 +15,7 @@ mod readme;
 mod real;
 mod record;
 mod request;
+mod rules;
 mod run;
 mod script;
 mod support;

@@ -187,7 +187,7 @@ fn floor(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::rules;
+    use crate::syntax::rules;
 
     fn told(text: &str, primary: Range<usize>, label: Option<Range<usize>>) -> String {
         let mut sources = Sources::new();

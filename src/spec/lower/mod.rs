@@ -7,7 +7,8 @@ mod value;
 mod worker;
 
 use super::{Definitions, Tool, ToolKind, nearest};
-use crate::diagnostic::{Diagnostic, Rule, Severity, rules};
+use crate::diagnostic::{Diagnostic, Rule, Severity};
+use crate::spec::rules;
 use crate::syntax::{Datum, DatumKind, Fault, Folder, Kind, NodeId, Tree};
 use crate::text::{Location, SourceId, Span};
 
@@ -226,7 +227,7 @@ impl Lowerer {
         );
         finding = match nearest(word, FORMS.map(|(form, _)| form)) {
             Some(known) => finding
-                .fixed_by(format!("write `{known}`"), tree.span(head), known)
+                .maybe_fixed_by(format!("write `{known}`"), tree.span(head), known)
                 .note(format!("did you mean `{known}`?")),
             None => finding
                 .note("known forms: deftool, defexit, defworker, gptel-make-tool, llm-make-tool, llm-tool"),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Lowerer, nearest};
-use crate::diagnostic::rules;
+use crate::spec::rules;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::Span;
 
@@ -106,7 +106,7 @@ impl Lowerer {
         let key = &entry.key;
         let mut finding = self.finding(rule, entry.key_span, format!("`:{key}` is no key of {of}"));
         if let Some(near) = nearest(key, known.iter().copied()) {
-            finding = finding.labelled(format!("did you mean `:{near}`?")).fixed_by(
+            finding = finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
                 format!("write `:{near}`"),
                 entry.key_span,
                 format!(":{near}"),

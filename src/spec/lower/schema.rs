@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::Lowerer;
 use super::plist::Entry;
 use super::value::quoted;
-use crate::diagnostic::rules;
+use crate::spec::rules;
 use crate::spec::{Json, JsonKind, Member, nearest};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::Span;
@@ -183,7 +183,7 @@ impl Lowerer {
                 let message = String::from("`nil` is no type");
                 let finding =
                     self.finding(&rules::UNKNOWN_TYPE, span, message).labelled("did you mean `null`?");
-                self.findings.push(finding.fixed_by("write `null`", span, "null"));
+                self.findings.push(finding.maybe_fixed_by("write `null`", span, "null"));
                 None
             }
             DatumKind::String(word) => {
@@ -224,7 +224,7 @@ impl Lowerer {
                 _ => nearest(&word, TYPES),
             };
             finding = match alias {
-                Some(known) => finding.labelled(format!("did you mean `{known}`?")).fixed_by(
+                Some(known) => finding.labelled(format!("did you mean `{known}`?")).maybe_fixed_by(
                     format!("write `{known}`"),
                     span,
                     known,
@@ -408,7 +408,7 @@ impl Lowerer {
                     let message = format!("`:required` names `{word}`, which `:properties` does not have");
                     let mut finding = self.finding(&rules::REQUIRED_UNKNOWN, name.span, message);
                     if let Some(near) = nearest(word, known.iter().map(|property| property.key.as_str())) {
-                        finding = finding.labelled(format!("did you mean \"{near}\"?")).fixed_by(
+                        finding = finding.labelled(format!("did you mean \"{near}\"?")).maybe_fixed_by(
                             format!("write \"{near}\""),
                             name.span,
                             quoted(near),

@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 use super::Lowerer;
 use super::plist::Entry;
 use super::schema::{KEYWORDS, Place};
-use crate::diagnostic::rules;
+use crate::spec::rules;
 use crate::spec::units::{parse_bytes, parse_duration};
 use crate::spec::{Argument, Effect, Permissions, Tool, ToolKind, nearest};
 use crate::syntax::{Datum, DatumKind};
@@ -52,6 +52,12 @@ impl Lowerer {
             memory: None,
             permissions: Permissions::default(),
             effect: Effect::default(),
+            category: None,
+            confirm: false,
+            include: false,
+            accepts: Vec::new(),
+            rejects: Vec::new(),
+            overrides: Vec::new(),
             valid: true,
         };
         // What was written but could not be read is not missing.

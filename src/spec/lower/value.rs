@@ -3,8 +3,9 @@
 use serde_json::Number as JsonNumber;
 
 use super::Lowerer;
-use crate::diagnostic::rules;
+use crate::spec::rules;
 use crate::spec::{Json, JsonKind, Member};
+use crate::syntax::rules::NOT_JSON;
 use crate::syntax::{Datum, DatumKind, Number};
 
 /// `text` as a string literal.
@@ -26,16 +27,16 @@ impl Lowerer {
                 ":json-false" | ":false" => JsonKind::Bool(false),
                 ":null" | ":json-null" => JsonKind::Null,
                 _ => {
-                    self.tell(&rules::NOT_JSON, span, format!("the keyword `{word}` has no JSON form"));
+                    self.tell(&NOT_JSON, span, format!("the keyword `{word}` has no JSON form"));
                     return None;
                 }
             },
             DatumKind::Symbol(word) if word == "t" => JsonKind::Bool(true),
             DatumKind::Symbol(word) => {
                 self.findings.push(
-                    self.finding(&rules::NOT_JSON, span, format!("the symbol `{word}` has no JSON form"))
+                    self.finding(&NOT_JSON, span, format!("the symbol `{word}` has no JSON form"))
                         .labelled("expected a string, a number, a vector, a plist, t or :json-false")
-                        .fixed_by("write a string", span, quoted(&word)),
+                        .maybe_fixed_by("write a string", span, quoted(&word)),
                 );
                 return None;
             }
@@ -60,7 +61,7 @@ impl Lowerer {
                 }
                 Some(_) => {
                     let message = String::from("a list has no JSON form; write a vector `[…]` for an array");
-                    let finding = self.finding(&rules::NOT_JSON, span, message);
+                    let finding = self.finding(&NOT_JSON, span, message);
                     self.findings.push(finding.note("an object is a plist `(:key value)`"));
                     return None;
                 }
@@ -70,7 +71,7 @@ impl Lowerer {
                 return None;
             }
             DatumKind::Dotted(..) | DatumKind::NotFinite(_) => {
-                self.tell(&rules::NOT_JSON, span, format!("{described} of this sort has no JSON form"));
+                self.tell(&NOT_JSON, span, format!("{described} of this sort has no JSON form"));
                 return None;
             }
         };

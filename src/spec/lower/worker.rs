@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::Lowerer;
 use super::plist::Entry;
-use crate::diagnostic::rules;
+use crate::spec::rules;
 use crate::spec::units::parse_duration;
 use crate::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages, WorkerSpec};
 use crate::syntax::{Datum, DatumKind, Number};

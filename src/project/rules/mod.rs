@@ -1,0 +1,25 @@
+//! The rules of projects: names across files, scripts, files as such.
+//!
+//! One file each: what it means, with an example that breaks it and the repair, and what it says.
+
+use crate::diagnostic::rules;
+
+rules! {
+    invalid_utf8: INVALID_UTF8,
+    duplicate_name: DUPLICATE_NAME,
+    unknown_worker_tool: UNKNOWN_WORKER_TOOL,
+    missing_script: MISSING_SCRIPT,
+    script_does_not_compile: SCRIPT_DOES_NOT_COMPILE,
+    script_arity: SCRIPT_ARITY,
+    unreadable: UNREADABLE,
+    emacs_lisp_only: EMACS_LISP_ONLY,
+    script_without_function: SCRIPT_WITHOUT_FUNCTION,
+}
+
+/// Every rule there is, in the order of their codes.
+pub fn all() -> Vec<&'static crate::diagnostic::Rule> {
+    let rooms = [crate::syntax::rules::RULES, crate::spec::rules::RULES, crate::schema::rules::RULES, RULES];
+    let mut all = rooms.concat();
+    all.sort_unstable_by_key(|rule| rule.code);
+    all
+}

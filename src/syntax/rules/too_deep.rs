@@ -1,0 +1,6 @@
+use crate::diagnostic::rule;
+
+rule! {
+    /// data nested too deeply
+    pub(crate) TOO_DEEP, "DT103", "too-deep", Error
+}

@@ -1,0 +1,137 @@
+//! Every rule holds what its own documentation says.
+//!
+//! In the explanation of a rule a fenced block whose info string ends in `fails` or `repaired` is a file: its name is
+//! the second word, or `specs/example.eld` (`.el` for `el`). A run of such blocks of one sort is one project. The first
+//! has exactly one finding, of the rule; the second has none. A safe fix of the first takes the finding away.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use deftool::diagnostic::Rule;
+use deftool::diagnostic::render::render_concise;
+use deftool::project::{Load, load, resolve_inputs, rules};
+
+/// What no text file can show.
+const WITHOUT_EXAMPLE: [&str; 2] = ["invalid-utf8", "unreadable"];
+
+struct Example {
+    fails: bool,
+    files: BTreeMap<String, String>,
+}
+
+fn examples(rule: &Rule) -> Vec<Example> {
+    let mut examples: Vec<Example> = Vec::new();
+    let mut open: Option<(bool, String, String)> = None;
+    for line in rule.explanation().lines() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(info)) => {
+                let words: Vec<&str> = info.split_whitespace().collect();
+                let fails = match words.last() {
+                    Some(&"fails") => true,
+                    Some(&"repaired") => false,
+                    _ => panic!("{}: a fenced block says `fails` or `repaired`: {info}", rule.name),
+                };
+                let name = match words.as_slice() {
+                    [_, name, _] => (*name).to_owned(),
+                    [language, _] => format!("specs/example.{language}"),
+                    _ => panic!("{}: {info}", rule.name),
+                };
+                open = Some((fails, name, String::new()));
+            }
+            (Some(_), Some(_)) => {
+                let (fails, name, text) = open.take().unwrap();
+                match examples.last_mut() {
+                    Some(last) if last.fails == fails && !last.files.contains_key(&name) => {
+                        last.files.insert(name, text);
+                    }
+                    _ => examples.push(Example { fails, files: BTreeMap::from([(name, text)]) }),
+                }
+            }
+            (Some((_, _, text)), None) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "{}: a fenced block is never closed", rule.name);
+    examples
+}
+
+fn check(files: &BTreeMap<String, String>) -> Load {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    // Scripts matter where the example brings one; elsewhere every tool would lack its own.
+    let with_scripts = files.keys().any(|name| name.starts_with("scripts/"));
+    let inputs = resolve_inputs(&[], folder.path()).unwrap();
+    let load = if with_scripts { load } else { deftool::project::load_specs };
+    load(&inputs, folder.path()).unwrap()
+}
+
+fn findings(load: &Load) -> Vec<String> {
+    load.findings.iter().map(|finding| render_concise(finding, &load.sources)).collect()
+}
+
+#[test]
+fn codes_and_names_are_unique() {
+    let all = rules::all();
+    assert!(all.windows(2).all(|pair| pair[0].code < pair[1].code));
+    let mut names: Vec<_> = all.iter().map(|rule| rule.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all.len());
+}
+
+#[test]
+fn every_rule_says_what_breaks_it_and_how_to_mend_it() {
+    let mut wrong = Vec::new();
+    for rule in rules::all() {
+        let examples = examples(rule);
+        let shows_both =
+            examples.iter().any(|example| example.fails) && examples.iter().any(|example| !example.fails);
+        if !examples.is_empty() && !shows_both && !WITHOUT_EXAMPLE.contains(&rule.name) {
+            wrong.push(format!("{} has no failing or no repaired example", rule.name));
+        }
+        for example in examples {
+            let load = check(&example.files);
+            let found = findings(&load);
+            let is_right = if example.fails {
+                matches!(load.findings.as_slice(), [finding] if finding.rule == rule)
+            } else {
+                load.findings.is_empty()
+            };
+            if !is_right {
+                let sort = if example.fails { "fails" } else { "repaired" };
+                wrong.push(format!("{}, {sort}: found\n  {}", rule.name, found.join("\n  ")));
+            }
+            let Some((finding, fix)) =
+                load.findings.first().and_then(|finding| Some((finding, finding.fix.as_ref()?)))
+            else {
+                continue;
+            };
+            if !fix.is_safe || load.findings.len() != 1 {
+                continue;
+            }
+            let file = load.sources.get(finding.primary.source).unwrap();
+            let mut text = file.text.to_string();
+            for edit in fix.edits.iter().rev() {
+                text.replace_range(edit.span.range(), &edit.replacement);
+            }
+            let mut files = example.files.clone();
+            files.insert(file.name.clone(), text.clone());
+            let found = findings(&check(&files));
+            if !found.is_empty() {
+                wrong.push(format!(
+                    "{}: its fix makes\n{text}\nin which is found\n  {}",
+                    rule.name,
+                    found.join("\n  ")
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
+}
