@@ -5,6 +5,7 @@
 
 mod chat;
 mod damage;
+mod docs;
 mod examples;
 mod house;
 mod inputs;
