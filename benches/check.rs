@@ -4,7 +4,7 @@
 //! within 150 ms; time linear up to 100,000 tools; `--version` within 10 ms.
 
 // A benchmark that cannot go on ends.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_precision_loss)]
 
 mod corpus;
 

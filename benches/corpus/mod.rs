@@ -109,7 +109,7 @@ pub(crate) fn tool(number: usize) -> CorpusTool {
         spec,
         " :description \"Use this to {verb} {what}. Returns at most a page of results, and says so\nwhere there are more.\""
     );
-    if number % 4 == 0 {
+    if number.is_multiple_of(4) {
         let _ = writeln!(
             spec,
             " :function (lambda ({})\n             ;; ?\\( is an open parenthesis\n             (my/{verb}-{noun} (format \"%s (%d)\\n\" {} ?\\()))",

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use super::read::read_source;
 use super::scripts::load_scripts;
-use super::{Input, ProjectError};
+use super::{Input, ProjectError, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
 use crate::schema::{ToolEntry, compile_tool};
 use crate::script::Script;
 use crate::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower, nearest};
 use crate::syntax::parse;
-use crate::text::{Location, SourceId, Sources, Span, Spanned};
+use crate::text::{Location, SourceFile, SourceId, Sources, Span, Spanned};
 use crate::tool::ToolError;
 
 /// Everything that some inputs define.
@@ -74,17 +74,17 @@ pub fn load(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
 /// When a file cannot be read.
 pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
     let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
-    for input in inputs {
-        for path in &input.files {
-            let text = read_source(path)?;
-            let is_text = text.is_text();
-            let (source, finding) = text.add_to(&mut load.sources, from);
-            load.roots.extend(input.root.clone().map(|root| (source, root)));
-            if is_text {
-                load_source(&mut load, source, finding.as_ref());
-            }
-            load.findings.extend(finding);
-        }
+    let files: Vec<(&Input, &PathBuf)> =
+        inputs.iter().flat_map(|input| input.files.iter().map(move |path| (input, path))).collect();
+    let loaded =
+        parallel::map(&files, |index, (_, path)| load_file(path, Sources::new().id_ahead(index), from));
+    for ((input, _), file) in files.into_iter().zip(loaded) {
+        let file = file?;
+        let source = load.sources.add(file.source);
+        load.roots.extend(input.root.clone().map(|root| (source, root)));
+        load.tools.extend(file.tools);
+        load.workers.extend(file.workers);
+        load.findings.extend(file.findings);
     }
     tell_duplicates(&mut load);
     let whole: HashSet<&PathBuf> =
@@ -119,12 +119,33 @@ impl Load {
     }
 }
 
+/// What one file holds.
+struct LoadedFile {
+    source: SourceFile,
+    tools: Vec<LoadedTool>,
+    workers: Vec<WorkerSpec>,
+    findings: Vec<Diagnostic>,
+}
+
+/// Reads the file that will be the source `id`.
+fn load_file(path: &Path, id: SourceId, from: &Path) -> Result<LoadedFile, ProjectError> {
+    let text = read_source(path)?;
+    let is_text = text.is_text();
+    let (source, damage) = text.into_source(id, from);
+    let mut load = LoadedFile { source, tools: Vec::new(), workers: Vec::new(), findings: Vec::new() };
+    if is_text {
+        load_text(&mut load, id, damage.as_ref());
+    }
+    load.findings.extend(damage);
+    Ok(load)
+}
+
 /// `damage`: the finding of bytes that were replaced.
-fn load_source(load: &mut Load, source: SourceId, damage: Option<&Diagnostic>) {
-    let Some(file) = load.sources.get(source) else { return };
-    let (tree, findings) = parse(source, &file.text);
+fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
+    let file = &load.source;
+    let (tree, findings) = parse(id, &file.text);
     load.findings.extend(findings);
-    let (definitions, findings) = lower(source, &file.text, &tree, FileKind::of_name(&file.name));
+    let (definitions, findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
     load.findings.extend(findings);
     let is_damaged =
         |span: Span| damage.is_some() && span.of(&file.text).contains(char::REPLACEMENT_CHARACTER);

@@ -7,6 +7,7 @@ mod discover;
 mod generation;
 mod live;
 mod load;
+mod parallel;
 mod read;
 pub mod rules;
 mod scripts;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
 use crate::project::rules;
-use crate::text::{Location, SourceFile, SourceId, Sources, Span};
+use crate::text::{Location, SourceFile, SourceId, Span};
 
 use super::ProjectError;
 
@@ -55,10 +55,10 @@ impl SourceText {
         self.bad_byte.is_none() || !self.text.contains('\0')
     }
 
-    /// Takes it in under a name relative to `from`, where it lies beneath it.
-    pub(super) fn add_to(self, sources: &mut Sources, from: &Path) -> (SourceId, Option<Diagnostic>) {
+    /// The source `id`, under a name relative to `from`, where it lies beneath it.
+    pub(super) fn into_source(self, id: SourceId, from: &Path) -> (SourceFile, Option<Diagnostic>) {
         let is_text = self.is_text();
-        let id = sources.add(SourceFile::new(display_name(&self.path, from), self.text));
+        let source = SourceFile::new(display_name(&self.path, from), self.text);
         // Everything before the first bad byte is unchanged, so its offset holds in the mended text.
         let finding = self.bad_byte.map(|at| {
             let location = Location { source: id, span: Span::new(at, at + '\u{FFFD}'.len_utf8()) };
@@ -69,7 +69,7 @@ impl SourceText {
                 finding.note("the file holds no text and was not read")
             }
         });
-        (id, finding)
+        (source, finding)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The files that one command or one generation reads.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{LineColumn, LineIndex, Location};
 
@@ -15,25 +15,28 @@ pub struct SourceFile {
     pub name: String,
     /// The whole text.
     pub text: Arc<str>,
-    lines: LineIndex,
+    /// Made when the first line is asked for: most files have no finding.
+    lines: OnceLock<LineIndex>,
 }
 
 impl SourceFile {
     /// A source called `name`.
     pub fn new(name: impl Into<String>, text: impl Into<Arc<str>>) -> Self {
-        let text = text.into();
-        let lines = LineIndex::new(&text);
-        Self { name: name.into(), text, lines }
+        Self { name: name.into(), text: text.into(), lines: OnceLock::new() }
+    }
+
+    fn lines(&self) -> &LineIndex {
+        self.lines.get_or_init(|| LineIndex::new(&self.text))
     }
 
     /// Line and column of a byte offset.
     pub fn line_column(&self, offset: u32) -> LineColumn {
-        self.lines.line_column(&self.text, offset as usize)
+        self.lines().line_column(&self.text, offset as usize)
     }
 
     /// The text of a line, from 1, without its line end.
     pub fn line_text(&self, line: usize) -> &str {
-        self.lines.line_text(&self.text, line)
+        self.lines().line_text(&self.text, line)
     }
 }
 
@@ -54,6 +57,11 @@ impl Sources {
         let id = SourceId(self.files.len() as u32);
         self.files.push(file);
         id
+    }
+
+    /// The number that the `ahead`-th source from now will get: 0 is the next.
+    pub fn id_ahead(&self, ahead: usize) -> SourceId {
+        SourceId((self.files.len() + ahead) as u32)
     }
 
     /// The source numbered `id` by this table; `None` for an id of another one.

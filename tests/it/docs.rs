@@ -1,5 +1,6 @@
 //! Pages of `docs/` that are made from the code say what the code says. `DEFTOOL_BLESS=1` writes them anew.
 
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
@@ -36,7 +37,7 @@ fn shown(explanation: &str) -> String {
             "eld" | "el" => "lisp",
             other => other,
         };
-        page.push_str(&format!("{what}{}:\n\n```{language}\n", file.unwrap_or_default()));
+        write!(page, "{what}{}:\n\n```{language}\n", file.unwrap_or_default()).unwrap();
     }
     page
 }
@@ -53,14 +54,12 @@ fn rules_page() -> String {
         if of_group.is_empty() {
             continue;
         }
-        page.push_str(&format!("## {title}\n\n| code | name | severity | finds |\n|---|---|---|---|\n"));
+        write!(page, "## {title}\n\n| code | name | severity | finds |\n|---|---|---|---|\n").unwrap();
         for rule in of_group {
             let (code, name, severity) = (rule.code, rule.name, rule.severity.as_str());
             let summary = rule.summary().replace('|', "\\|");
-            page.push_str(&format!(
-                "| [{code}](#{}-{name}) | {name} | {severity} | {summary} |\n",
-                code.to_lowercase()
-            ));
+            write!(page, "| [{code}](#{}-{name}) | {name} | {severity} | {summary} |\n", code.to_lowercase())
+                .unwrap();
         }
         page.push('\n');
     }
@@ -70,7 +69,7 @@ fn rules_page() -> String {
         if let Some(first) = summary.get(..1).map(str::to_uppercase) {
             summary.replace_range(..1, &first);
         }
-        page.push_str(&format!("### {code} {name}\n\n*{severity}* · {summary}.\n"));
+        write!(page, "### {code} {name}\n\n*{severity}* · {summary}.\n").unwrap();
         page.push_str(&shown(&rule.explanation()));
         page.push('\n');
     }
