@@ -4,8 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod chat;
+mod check_watch;
+mod ci;
 mod damage;
 mod examples;
+mod fix;
 mod house;
 mod inputs;
 mod lang;
@@ -14,6 +17,7 @@ mod lost;
 mod readme;
 mod real;
 mod record;
+mod report;
 mod request;
 mod rules;
 mod run;

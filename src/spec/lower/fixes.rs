@@ -73,7 +73,10 @@ fn evaluated_arguments(text: &str, tree: &Tree) -> HashSet<u32> {
                 found.extend(children.clone().filter(|_| !is_quote).map(|child| tree.span(child).start));
                 pending.extend(children.map(|child| (child, !is_quote)));
             }
-            Kind::Unquote | Kind::Splice => pending.extend(children.map(|child| (child, true))),
+            Kind::Unquote | Kind::Splice => {
+                found.extend(children.clone().map(|child| tree.span(child).start));
+                pending.extend(children.map(|child| (child, true)));
+            }
             Kind::List | Kind::Vector | Kind::Quote | Kind::Function | Kind::Backquote | Kind::Opaque => {
                 pending.extend(children.map(|child| (child, false)));
             }
