@@ -43,7 +43,6 @@ pub(super) enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("fixing").args(["fix", "diff"]).multiple(true)))]
 pub(super) struct CheckOptions {
     /// Files, scripts, folders or projects; none: the project around the current folder
     pub(super) paths: Vec<PathBuf>,
@@ -53,6 +52,19 @@ pub(super) struct CheckOptions {
     /// Exit with 1 on warnings, too
     #[arg(long)]
     pub(super) strict: bool,
+    #[command(flatten)]
+    pub(super) fixing: FixOptions,
+    /// Check again on every save
+    #[arg(long, conflicts_with = "fixing")]
+    pub(super) watch: bool,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("fixing").args(["fix", "diff"]).multiple(true)))]
+pub(super) struct FixOptions {
     /// Repair what can be repaired beyond doubt, then report what is left
     #[arg(long)]
     pub(super) fix: bool,
@@ -62,12 +74,6 @@ pub(super) struct CheckOptions {
     /// Show what --fix would change and write nothing; exit with 1 if there is something
     #[arg(long, conflicts_with = "format")]
     pub(super) diff: bool,
-    /// Check again on every save
-    #[arg(long, conflicts_with = "fixing")]
-    pub(super) watch: bool,
-    /// Folder of the project, or a folder inside it
-    #[arg(long, value_name = "DIR")]
-    pub(super) project: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -82,7 +88,7 @@ pub(super) enum Format {
     Sarif,
     /// Workflow commands, for annotations on GitHub
     Github,
-    /// JUnit XML, for GitLab and Jenkins
+    /// A test report in XML, for GitLab and Jenkins
     Junit,
 }
 

@@ -11,11 +11,11 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
         return check_watch::run(options, &place);
     }
     let inputs = resolve_inputs(&options.paths, &place.folder)?;
-    if options.diff {
-        return show(&inputs, &place.current, options.unsafe_fixes);
+    if options.fixing.diff {
+        return show(&inputs, &place.current, options.fixing.unsafe_fixes);
     }
-    let (load, is_whole) = if options.fix {
-        apply(&inputs, &place.current, options.unsafe_fixes)?
+    let (load, is_whole) = if options.fixing.fix {
+        apply(&inputs, &place.current, options.fixing.unsafe_fixes)?
     } else {
         (load(&inputs, &place.current)?, true)
     };

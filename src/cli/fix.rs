@@ -124,3 +124,35 @@ fn write(file: &Repaired) -> IoResult<()> {
     }
     replace_file(&file.path, &[mark, file.after.as_bytes()].concat())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_holds_something_else_by_now_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.eld");
+        let repaired = Repaired {
+            path: path.clone(),
+            name: String::from("a.eld"),
+            before: Arc::from("(a)\r\n"),
+            after: String::from("(b)\r\n"),
+            applied: 1,
+        };
+        for (now, then) in [
+            ("(a)\r\n", Some("(b)\r\n")),
+            ("\u{feff}(a)\r\n", Some("\u{feff}(b)\r\n")),
+            ("(a)\n", None),
+            ("(a)\r\n(c)", None),
+            ("", None),
+        ] {
+            std::fs::write(&path, now).unwrap();
+            assert_eq!(write(&repaired).is_ok(), then.is_some(), "{now:?}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), then.unwrap_or(now));
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(write(&repaired).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

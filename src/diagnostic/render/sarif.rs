@@ -10,6 +10,7 @@
 //! repository's), logical locations, times.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write;
 
 use serde::Serialize;
 
@@ -246,9 +247,9 @@ fn with_captions(explanation: &str) -> String {
         let info = line.strip_prefix("```").unwrap_or_default();
         let language = info.split_whitespace().next().unwrap_or_default();
         if info.ends_with(" fails") {
-            captioned.push_str(&format!("Found in:\n\n```{language}\n"));
+            let _ = write!(captioned, "Found in:\n\n```{language}\n");
         } else if info.ends_with(" repaired") {
-            captioned.push_str(&format!("Repaired:\n\n```{language}\n"));
+            let _ = write!(captioned, "Repaired:\n\n```{language}\n");
         } else {
             captioned.extend([line, "\n"]);
         }
@@ -302,7 +303,7 @@ fn uri(path: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             uri.push(char::from(byte));
         } else {
-            uri.push_str(&format!("%{byte:02X}"));
+            let _ = write!(uri, "%{byte:02X}");
         }
     }
     uri
