@@ -11,7 +11,7 @@ use crate::schema::Target;
 #[command(name = "deftool", version, about, propagate_version = true)]
 pub(super) struct Arguments {
     /// When to write in colours; `auto`: on a terminal, as `NO_COLOR` and `CLICOLOR_FORCE` say
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, display_order = 100)]
     pub(super) color: Color,
     #[command(subcommand)]
     pub(super) command: Command,

@@ -51,10 +51,14 @@ fn quote_symbols(findings: &mut [Diagnostic], text: &str, tree: &Tree) {
         return;
     }
     let evaluated = evaluated_arguments(text, tree);
-    let edits = findings.iter_mut().filter_map(|finding| finding.fix.as_mut()).flat_map(|fix| &mut fix.edits);
-    for edit in edits.filter(|edit| becomes_symbol(&edit.replacement)) {
-        if evaluated.contains(&edit.span.start) {
-            edit.replacement.insert(0, '\'');
+    for fix in findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {
+        let Fix { title, edits, .. } = fix;
+        for edit in edits.iter_mut().filter(|edit| becomes_symbol(&edit.replacement)) {
+            if evaluated.contains(&edit.span.start) {
+                let quoted = format!("'{}", edit.replacement);
+                *title = title.replace(&format!("`{}`", edit.replacement), &format!("`{quoted}`"));
+                edit.replacement = quoted;
+            }
         }
     }
 }
