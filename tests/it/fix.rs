@@ -6,6 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use deftool::diagnostic::apply_fixes;
+use deftool::spec::{FileKind, lower};
+use deftool::syntax::parse;
+use deftool::text::{SourceFile, SourceId, Sources};
+
 use crate::support::project::{Ended, command_in};
 
 const BAD: &str = "(deftool :name \"t\" :description: \"d\" :function #'t)\n";
@@ -91,6 +96,39 @@ fn fixing_twice_is_fixing_once_for_every_file_of_the_repository() {
         }
     }
     assert!(count > 10, "{count}");
+}
+
+/// Half a file, and a file with a piece missing, settle as well, with every comment.
+#[test]
+fn damaged_files_settle() {
+    let comments = |text: &str| {
+        let (tree, _) = parse(source(), text);
+        tree.comments().iter().map(|span| span.of(text).to_owned()).collect::<Vec<_>>()
+    };
+    for path in files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fix")) {
+        let text = fs::read_to_string(&path).unwrap();
+        let kind = FileKind::of_name(path.to_str().unwrap());
+        let places: Vec<usize> = text.char_indices().map(|(at, _)| at).step_by(5).collect();
+        let prefixes = places.iter().map(|&at| text[..at].to_owned());
+        let holes = places.windows(3).map(|at| [&text[..at[0]], &text[at[2]..]].concat());
+        for damaged in prefixes.chain(holes) {
+            let mut now = damaged.clone();
+            let settled = (0..16).any(|_| {
+                let (tree, mut findings) = parse(source(), &now);
+                findings.extend(lower(source(), &now, &tree, kind).1);
+                let fixes: Vec<_> = findings.into_iter().filter_map(|finding| finding.fix).collect();
+                let fixed = apply_fixes(&now, &fixes);
+                now = fixed.text;
+                fixed.applied == 0
+            });
+            assert!(settled, "{}: fixes of\n{damaged}\ngo on and on, at last\n{now}", path.display());
+            assert_eq!(comments(&now), comments(&damaged), "{}", path.display());
+        }
+    }
+}
+
+fn source() -> SourceId {
+    Sources::new().add(SourceFile::new("", ""))
 }
 
 #[test]
