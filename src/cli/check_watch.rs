@@ -71,8 +71,8 @@ fn tell(loaded: Result<&Load, &ProjectError>, format: Format, strict: bool) -> C
     if stdout_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// With what was scrolled away, so that the first finding is found by scrolling up.
+/// What was scrolled away stays: it is not ours.
 fn clear_screen() {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(b"\x1b[2J\x1b[3J\x1b[H");
+    let _ = out.write_all(b"\x1b[2J\x1b[H");
 }

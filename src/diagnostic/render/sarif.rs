@@ -375,6 +375,19 @@ mod tests {
     }
 
     #[test]
+    fn a_fingerprint_stays_when_lines_move() {
+        let fingerprint = |text: &str| {
+            let mut sources = Sources::new();
+            let source = sources.add(SourceFile::new("a.eld", text));
+            let at = Location { source, span: Span::at(text.find("(a").unwrap()) };
+            let log = sarif_log(&[Diagnostic::new(&rules::UNCLOSED, at, "x")], &sources, &[]);
+            log.runs[0].results[0].partial_fingerprints.deftool.clone()
+        };
+        assert_eq!(fingerprint("(a\n"), fingerprint("\n; é\n   (a\n(b)"));
+        assert_ne!(fingerprint("(a\n"), fingerprint("(a b\n"));
+    }
+
+    #[test]
     fn a_message_holds_no_link() {
         assert_eq!(text(String::from("`[x](http://y)`")).text, "`[x] (http://y)`");
     }
