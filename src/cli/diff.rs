@@ -2,7 +2,8 @@
 
 use similar::TextDiff;
 
-/// The unified diff of a file called `name`; empty where the texts are the same.
+/// What has to change in `before` to make it `after`, as `git apply` and `patch -p1` take it; empty where nothing has.
 pub(super) fn unified(name: &str, before: &str, after: &str) -> String {
-    TextDiff::from_lines(before, after).unified_diff().context_radius(3).header(name, name).to_string()
+    let diff = TextDiff::from_lines(before, after);
+    diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string()
 }

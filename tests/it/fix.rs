@@ -157,7 +157,7 @@ fn diff_shows_what_fix_does_and_writes_nothing() {
         (ended.code, ended.stdout.as_str(), ended.stderr.as_str()),
         (
             Some(1),
-            "--- a.eld\n+++ a.eld\n@@ -1,2 +1,2 @@\n-(deftool :name \"t\" :description: \"d\"\n- :args ((:name \"a\" :type '''string :description \"a\")))\n+(deftool :name \"t\" :description \"d\"\n+ :args ((:name \"a\" :type 'string :description \"a\")))\n",
+            "--- a/a.eld\n+++ b/a.eld\n@@ -1,2 +1,2 @@\n-(deftool :name \"t\" :description: \"d\"\n- :args ((:name \"a\" :type '''string :description \"a\")))\n+(deftool :name \"t\" :description \"d\"\n+ :args ((:name \"a\" :type 'string :description \"a\")))\n",
             "would fix 3 findings in 1 file\n"
         )
     );
