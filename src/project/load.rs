@@ -176,7 +176,7 @@ fn load_source(load: &mut Load, source: SourceId, damage: Option<&Diagnostic>) {
 
 /// Of the sources `around` named scripts only the tools that use one of these stay, with their findings.
 fn narrow(load: &mut Load, inputs: &[Input], around: &HashSet<SourceId>) -> Result<(), ProjectError> {
-    let wanted: HashMap<PathBuf, &PathBuf> =
+    let wanted: Vec<(PathBuf, &PathBuf)> =
         inputs.iter().flat_map(|input| &input.scripts).map(|script| (identity(script), script)).collect();
     if wanted.is_empty() {
         return Ok(());
@@ -188,7 +188,7 @@ fn narrow(load: &mut Load, inputs: &[Input], around: &HashSet<SourceId>) -> Resu
         let script = roots.get(&tool.source).filter(|_| tool.kind == ToolKind::Normal);
         let script = script.and_then(|root| find_script(root, tool)).map(|path| identity(&path));
         let is_wanted = script.is_some_and(|script| {
-            let is_wanted = wanted.contains_key(&script);
+            let is_wanted = wanted.iter().any(|(identity, _)| *identity == script);
             used.insert(script);
             is_wanted
         });
@@ -197,8 +197,8 @@ fn narrow(load: &mut Load, inputs: &[Input], around: &HashSet<SourceId>) -> Resu
         }
         is_wanted || !around.contains(&tool.source)
     });
-    if let Some((_, path)) = wanted.into_iter().find(|(identity, _)| !used.contains(identity)) {
-        return Err(ProjectError::UnusedScript { path: path.clone() });
+    if let Some((_, path)) = wanted.iter().find(|(identity, _)| !used.contains(identity)) {
+        return Err(ProjectError::UnusedScript { path: (*path).clone() });
     }
     load.workers.retain(|worker| worker.source.is_none_or(|source| !around.contains(&source)));
     load.findings.retain(|finding| {
