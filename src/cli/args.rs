@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::schema::Target;
 
@@ -10,8 +10,18 @@ use crate::schema::Target;
 #[derive(Debug, Parser)]
 #[command(name = "deftool", version, about, propagate_version = true)]
 pub(super) struct Arguments {
+    /// When to write in colours; `auto`: on a terminal, as `NO_COLOR` and `CLICOLOR_FORCE` say
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, display_order = 100)]
+    pub(super) color: Color,
     #[command(subcommand)]
     pub(super) command: Command,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -34,7 +44,7 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct CheckOptions {
-    /// Files, folders or projects; none: the project around the current folder
+    /// Files, scripts, folders or projects; none: the project around the current folder
     pub(super) paths: Vec<PathBuf>,
     /// How findings are written
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -42,9 +52,28 @@ pub(super) struct CheckOptions {
     /// Exit with 1 on warnings, too
     #[arg(long)]
     pub(super) strict: bool,
+    #[command(flatten)]
+    pub(super) fixing: FixOptions,
+    /// Check again on every save
+    #[arg(long, conflicts_with = "fixing")]
+    pub(super) watch: bool,
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("fixing").args(["fix", "diff"]).multiple(true)))]
+pub(super) struct FixOptions {
+    /// Repair what can be repaired beyond doubt, then report what is left
+    #[arg(long)]
+    pub(super) fix: bool,
+    /// Repair what is only likely meant, too
+    #[arg(long, requires = "fixing")]
+    pub(super) unsafe_fixes: bool,
+    /// Show what --fix would change and write nothing; exit with 1 if there is something
+    #[arg(long, conflicts_with = "format")]
+    pub(super) diff: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -55,6 +84,12 @@ pub(super) enum Format {
     Concise,
     /// One JSON object, for programs
     Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Workflow commands, for annotations on GitHub
+    Github,
+    /// A test report in XML, for GitLab and Jenkins
+    Junit,
 }
 
 #[derive(Debug, Args)]

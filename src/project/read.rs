@@ -50,6 +50,16 @@ pub(super) fn read_source(path: &Path) -> Result<SourceText, ProjectError> {
 }
 
 impl SourceText {
+    /// A text that stands in for what the file at `path` holds.
+    pub(super) fn of(path: &Path, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned(), bad_byte: None }
+    }
+
+    /// Whether it is what the file holds, a byte order mark aside.
+    pub(super) fn is_faithful(&self) -> bool {
+        self.bad_byte.is_none()
+    }
+
     /// Whether it is worth reading: bytes that are not UTF-8 and NUL together are no text.
     pub(super) fn is_text(&self) -> bool {
         self.bad_byte.is_none() || !self.text.contains('\0')

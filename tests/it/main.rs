@@ -4,9 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod chat;
+mod check_watch;
+mod ci;
 mod damage;
 mod docs;
 mod examples;
+mod fix;
 mod house;
 mod inputs;
 mod lang;
@@ -15,6 +18,7 @@ mod lost;
 mod readme;
 mod real;
 mod record;
+mod report;
 mod request;
 mod rules;
 mod run;

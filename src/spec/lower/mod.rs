@@ -1,5 +1,6 @@
 //! Tree → definitions.
 
+mod fixes;
 mod plist;
 mod schema;
 mod tool;
@@ -101,6 +102,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             },
         }
     }
+    fixes::settle_fixes(&mut lowerer.findings, text, tree, kind);
     (definitions, lowerer.findings)
 }
 
