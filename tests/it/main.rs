@@ -22,3 +22,4 @@ mod support;
 mod syntax;
 mod values;
 mod worker;
+mod write;
