@@ -7,6 +7,7 @@ mod args;
 mod call;
 mod check;
 mod compile;
+mod import;
 mod init;
 mod live_tools;
 mod new;
@@ -101,6 +102,7 @@ pub fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Check(options) => check::run(&options),
         Command::Compile(options) => compile::run(&options),
+        Command::Import(options) => import::run(&options),
         Command::Call(options) => call::run(&options),
         Command::Run(options) => run::run(&options),
         Command::Watch(options) => watch::run(&options),

@@ -16,3 +16,5 @@ pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadedTool, ScriptState, load, load_specs};
 pub use read::display_name;
+#[cfg(feature = "cli")]
+pub(crate) use read::{SourceText, read_source};

@@ -1,8 +1,8 @@
 //! Constants → text that Emacs and the reader read back as the same constants.
 //!
 //! The layout is plain: what fits its line stands on it, else one key or element a line, and a form always has one key
-//! a line. Strings keep their line ends where an editor would keep them, as docstrings do; what a terminal obeys or an
-//! editor strips is escaped.
+//! a line. Descriptions keep their line ends where an editor would keep them, as docstrings do; in other strings line
+//! ends are escaped, and everywhere what a terminal obeys.
 
 use std::fmt::Write as _;
 
@@ -124,7 +124,10 @@ impl Writer {
             if let [key, value] = entry {
                 self.put_datum(key, 0);
                 self.put(" ");
-                self.put_datum(value, last);
+                match prose(key, value) {
+                    Some(text) => self.put(&write_string(text, true)),
+                    None => self.put_datum(value, last),
+                }
             } else if let [key] = entry {
                 self.put_datum(key, last);
             }
@@ -185,14 +188,14 @@ impl Line {
             | DatumKind::String(_)
             | DatumKind::Number(_)
             | DatumKind::NotFinite(_)
-            | DatumKind::Invalid => {
-                let atom = atom(datum);
-                if atom.contains('\n') { None } else { self.push(&atom) }
-            }
+            | DatumKind::Invalid => self.push(&atom(datum)),
         }
     }
 
     fn push_items(&mut self, items: &[Datum]) -> Option<()> {
+        if items.windows(2).any(|pair| matches!(pair, [key, value] if prose(key, value).is_some())) {
+            return None;
+        }
         for (index, item) in items.iter().enumerate() {
             if index > 0 {
                 self.push(" ")?;
@@ -203,12 +206,24 @@ impl Line {
     }
 }
 
+/// A description of several lines.
+fn prose<'d>(key: &Datum, value: &'d Datum) -> Option<&'d str> {
+    match (&key.kind, &value.kind) {
+        (DatumKind::Keyword(key), DatumKind::String(text))
+            if key == ":description" && text.contains('\n') =>
+        {
+            Some(text)
+        }
+        _ => None,
+    }
+}
+
 /// What has no parts.
 fn atom(datum: &Datum) -> String {
     match &datum.kind {
         DatumKind::Symbol(name) => write_symbol(name),
         DatumKind::Keyword(name) => escape_name(name),
-        DatumKind::String(text) => write_string(text),
+        DatumKind::String(text) => write_string(text, false),
         DatumKind::Number(number) => write_number(*number),
         DatumKind::NotFinite(text) => text.clone(),
         DatumKind::List(_)
@@ -253,7 +268,8 @@ fn escape_name(name: &str) -> String {
     escaped
 }
 
-fn write_string(text: &str) -> String {
+/// `keeps_lines`: a line end is written as one.
+fn write_string(text: &str, keeps_lines: bool) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     // Whether the last character stands in `out` as itself.
@@ -265,7 +281,7 @@ fn write_string(text: &str) -> String {
         match character {
             '"' | '\\' => out.extend(['\\', character]),
             // An editor may take blanks off the end of a line, and nobody sees a line end at the end of a string.
-            '\n' if ends_in_word(&out) && characters.peek().is_some() => out.push('\n'),
+            '\n' if keeps_lines && ends_in_word(&out) && characters.peek().is_some() => out.push('\n'),
             '\n' => {
                 out.push_str("\\n");
                 before = None;

@@ -7,6 +7,7 @@ mod chat;
 mod damage;
 mod examples;
 mod house;
+mod import;
 mod inputs;
 mod lang;
 mod live;
