@@ -1,13 +1,13 @@
 //! `deftool import`: definitions of others → specs.
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::args::ImportOptions;
 use super::output::{describe_summary, print, say, say_findings};
 use super::{CliError, Exit, locate};
 use crate::diagnostic::Summary;
-use crate::project::{ProjectError, SourceText, display_name, read_source};
+use crate::project::{SourceText, display_name, read_source, read_stream};
 use crate::schema::{Import, Importer};
 use crate::spec::{Tool, form_of_tool};
 use crate::syntax::write;
@@ -57,27 +57,18 @@ fn read_inputs(files: &[PathBuf], from: &Path) -> Result<Vec<(SourceText, Option
         return Err(CliError::Usage(String::from(message)));
     }
     if files.is_empty() {
-        return Ok(vec![(read_stdin()?, None)]);
+        return Ok(vec![(read_stream("stdin", std::io::stdin().lock())?, None)]);
     }
     let mut texts = Vec::new();
     for file in files {
         if file.as_os_str() == "-" {
-            texts.push((read_stdin()?, None));
+            texts.push((read_stream("stdin", std::io::stdin().lock())?, None));
         } else {
             let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
             texts.push((read_source(&from.join(file))?, name));
         }
     }
     Ok(texts)
-}
-
-fn read_stdin() -> Result<SourceText, ProjectError> {
-    let mut bytes = Vec::new();
-    let path = PathBuf::from("stdin");
-    match std::io::stdin().lock().read_to_end(&mut bytes) {
-        Ok(_) => Ok(SourceText::of_bytes(path, bytes)),
-        Err(source) => Err(ProjectError::Unreadable { path, source }),
-    }
 }
 
 /// One file a tool, called as the tool. Nothing is written where one of them is there already.

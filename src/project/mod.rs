@@ -17,4 +17,4 @@ pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadedTool, ScriptState, load, load_specs};
 pub use read::display_name;
 #[cfg(feature = "cli")]
-pub(crate) use read::{SourceText, read_source};
+pub(crate) use read::{SourceText, read_source, read_stream};

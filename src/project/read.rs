@@ -19,6 +19,19 @@ pub(crate) struct SourceText {
     bad_byte: Option<usize>,
 }
 
+/// Reads what comes through `input`, called `name`.
+///
+/// # Errors
+/// When it cannot be read, or is larger than 256 MiB.
+#[cfg(feature = "cli")]
+pub(crate) fn read_stream(name: &str, input: impl Read) -> Result<SourceText, ProjectError> {
+    let path = PathBuf::from(name);
+    match read_bytes(input, 0) {
+        Ok(bytes) => Ok(SourceText::of_bytes(path, bytes)),
+        Err(source) => Err(ProjectError::Unreadable { path, source }),
+    }
+}
+
 /// Reads a spec file.
 ///
 /// # Errors
@@ -29,13 +42,18 @@ pub(crate) fn read_source(path: &Path) -> Result<SourceText, ProjectError> {
     if !metadata.is_file() {
         return Err(unreadable(std::io::Error::other("it is no regular file")));
     }
-    let mut bytes = Vec::with_capacity(metadata.len().min(MAX_BYTES) as usize);
     let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(unreadable(std::io::Error::other("it is larger than 256 MiB")));
-    }
+    let bytes = read_bytes(file, metadata.len()).map_err(unreadable)?;
     Ok(SourceText::of_bytes(path.to_owned(), bytes))
+}
+
+fn read_bytes(input: impl Read, likely: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(likely.min(MAX_BYTES) as usize);
+    input.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(std::io::Error::other("it is larger than 256 MiB"));
+    }
+    Ok(bytes)
 }
 
 impl SourceText {

@@ -15,7 +15,7 @@ use crate::text::Spanned;
 
 /// A file of Emacs Lisp that makes `tools`, in their order.
 pub fn emit_gptel<'t>(tools: impl IntoIterator<Item = &'t Tool>) -> String {
-    let mut file = String::from(";; -*- lexical-binding: t; -*-\n");
+    let mut file = String::from(";; -*- lexical-binding: t; coding: utf-8-unix; -*-\n");
     for tool in tools {
         file.push('\n');
         file.push_str(&write(&form_of(tool)));

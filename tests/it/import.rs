@@ -310,7 +310,7 @@ fn shapes_are_recognised() {
         (r#"{"jsonrpc": "2.0", "error": {"code": 1}}"#.into(), "", "t.json:1:20: error[DT602]: the server answered with an error and no tools\n"),
         (r#"[{"googleSearch": {}}]"#.into(), "", "t.json:1:3: error[DT602]: `googleSearch` is no function that a caller defines, so there is no spec to make of it\n"),
         (r#"{"type": "function", "name": 5}"#.into(), "", "t.json:1:30: error[DT113]: `:name` takes a string, found an integer\n"),
-        ("".into(), "", "t.json:1:1: error[DT601]: expected a value, the text ends here\n"),
+        (String::new(), "", "t.json:1:1: error[DT601]: expected a value, the text ends here\n"),
     ] {
         let (import, sources) = import(&text, None);
         let got: Vec<&str> = import.tools.iter().map(|tool| tool.name.value.as_str()).collect();
@@ -454,7 +454,7 @@ fn emacs_lisp_takes_its_parameters_in_order() {
     );
     let output = project.command(&["compile", "t.eld", "--target", "gptel"]).output().unwrap();
     let lisp = String::from_utf8(output.stdout).unwrap();
-    let expected = r#";; -*- lexical-binding: t; -*-
+    let expected = r#";; -*- lexical-binding: t; coding: utf-8-unix; -*-
 
 (gptel-make-tool
  :name "a"

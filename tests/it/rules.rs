@@ -76,7 +76,7 @@ fn import(name: &str, text: &str) -> Found {
 }
 
 fn check(files: &BTreeMap<String, String>) -> Found {
-    if let Some((name, text)) = files.iter().find(|(name, _)| name.ends_with(".json")) {
+    if let Some((name, text)) = files.get_key_value("specs/example.json") {
         return import(name, text);
     }
     let folder = tempfile::tempdir().unwrap();
