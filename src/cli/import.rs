@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::args::ImportOptions;
 use super::output::{describe_summary, print, say, say_findings};
 use super::{CliError, Exit, locate};
-use crate::diagnostic::Summary;
+use crate::diagnostic::{Diagnostic, Summary};
 use crate::project::{SourceText, display_name, read_source, read_stream};
 use crate::schema::{Import, Importer};
 use crate::spec::{Tool, form_of_tool};
@@ -20,13 +20,15 @@ pub(super) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
     let mut importer = Importer::new(options.from);
     let mut findings = Vec::new();
     for (text, file_name) in read_inputs(&options.files, &place.current)? {
+        let is_text = text.is_text();
         let (source, damage) = text.add_to(&mut sources, &place.current);
         findings.extend(damage);
-        if let Some(file) = sources.get(source) {
+        if let Some(file) = sources.get(source).filter(|_| is_text) {
             importer.add(source, &file.text, file_name.as_deref());
         }
     }
-    let Import { tools, findings: told } = importer.finish();
+    let Import { mut tools, findings: told } = importer.finish();
+    tools.retain(|tool| !is_damaged(tool, &findings, &sources));
     findings.extend(told);
     match &options.output {
         None => {
@@ -44,6 +46,13 @@ pub(super) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
         None => imported,
     });
     Ok(if summary.errors > 0 { Exit::Failed } else { Exit::Clean })
+}
+
+/// Whether bytes of the tool's definition were no text and have been replaced.
+fn is_damaged(tool: &Tool, damages: &[Diagnostic], sources: &Sources) -> bool {
+    let has_replaced = |text: &str| text.contains(char::REPLACEMENT_CHARACTER);
+    damages.iter().any(|damage| damage.primary.source == tool.source)
+        && sources.get(tool.source).is_some_and(|file| has_replaced(tool.span.of(&file.text)))
 }
 
 fn spec_of(tool: &Tool) -> String {

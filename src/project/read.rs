@@ -73,7 +73,7 @@ impl SourceText {
     }
 
     /// Whether it is worth reading: bytes that are not UTF-8 and NUL together are no text.
-    pub(super) fn is_text(&self) -> bool {
+    pub(crate) fn is_text(&self) -> bool {
         self.bad_byte.is_none() || !self.text.contains('\0')
     }
 

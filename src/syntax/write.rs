@@ -16,9 +16,12 @@ const WIDTH: usize = 100;
 /// The text of a constant, without a line end after it. What is no constant is written as `nil`.
 pub fn write(datum: &Datum) -> String {
     let mut writer = Writer { out: String::new(), column: 0 };
-    match &datum.kind {
-        DatumKind::List(items) if is_form(items) => writer.put_list(items, 0),
-        _ => writer.put_datum(datum, 0),
+    if let DatumKind::List(items) = &datum.kind
+        && is_form(items)
+    {
+        writer.put_list(items, 0);
+    } else {
+        writer.put_datum(datum, 0);
     }
     writer.out
 }
@@ -208,14 +211,9 @@ impl Line {
 
 /// A description of several lines.
 fn prose<'d>(key: &Datum, value: &'d Datum) -> Option<&'d str> {
-    match (&key.kind, &value.kind) {
-        (DatumKind::Keyword(key), DatumKind::String(text))
-            if key == ":description" && text.contains('\n') =>
-        {
-            Some(text)
-        }
-        _ => None,
-    }
+    let DatumKind::Keyword(key) = &key.kind else { return None };
+    let DatumKind::String(text) = &value.kind else { return None };
+    (key == ":description" && text.contains('\n')).then_some(text.as_str())
 }
 
 /// What has no parts.

@@ -318,6 +318,18 @@ fn shapes_are_recognised() {
     }
 }
 
+/// Some programs write null for what they do not mean.
+#[test]
+fn null_is_nothing_but_where_it_is_a_value() {
+    let text = r#"{"name": "a", "description": null, "inputSchema": {"type": "object", "required": null, "properties":
+        {"x": {"type": "string", "enum": null, "description": null, "default": null}}}}"#;
+    let (import, sources) = import(text, None);
+    assert_eq!(lines(&import, &sources), "");
+    let argument = &import.tools[0].arguments[0];
+    let keys: Vec<&str> = argument.schema.iter().map(|member| member.key.as_str()).collect();
+    assert_eq!((keys, argument.optional), (vec!["type", "default"], true));
+}
+
 #[test]
 fn a_format_can_be_told() {
     let text = r#"{"title": "settings", "type": "object", "properties": {"tools": {"type": "array", "items": {}}}, "tools": []}"#;
@@ -429,17 +441,20 @@ fn stdin_is_read_and_errors_leave_the_rest() {
 #[test]
 fn what_cannot_be_read_is_said() {
     let project = Project::new();
+    project.write("utf16.json", b"\xff\xfe{\0}\0");
     project.write("latin.json", b"{\"name\": \"now\", \"description\": \"\xe9\"}");
     for (arguments, code, said) in [
         (&["import", "none.json"][..], 2, "cannot read"),
         (&["import", "specs"], 2, "no regular file"),
         (&["import", "latin.json", "--from", "yaml"], 2, "invalid value 'yaml'"),
         (&["import", "latin.json"], 1, "this is not UTF-8"),
+        (&["import", "utf16.json"], 1, "0 tools imported: 1 error;"),
     ] {
         let output = project.command(arguments).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{stderr}");
         assert!(stderr.contains(said), "{stderr}");
+        assert!(output.stdout.is_empty());
     }
 }
 

@@ -9,7 +9,8 @@
 //! of specs, where the JSON says it. Compiled for the format that it came from, a tool is the definition again, but
 //! for what has a finding, the order of keys around the schema, and these, which mean the same:
 //! `additionalProperties: false` and `required: []` where a target adds or omits them, references into `$defs`, which
-//! are written out, the type `object` of the parameters where it was left out, the upper-case types of Gemini.
+//! are written out, keywords that are null, the type `object` of the parameters where it was left out, the upper-case
+//! types of Gemini.
 //!
 //! An object that is not described by its properties alone is said to be open, for targets would close it.
 //!
@@ -229,9 +230,14 @@ fn import_definition(
     };
     form.extend(effect.iter().flat_map(|word| [keyword("effect", json.span), symbol(word, json.span)]));
     let (tool, findings) = lower_tool(told.source, list(form, json.span));
-    // What is only doubtful is for `check` to say, of the spec; its repairs are of specs, too.
+    // What is only doubtful is for `check` to say, of the spec; repairs and advice are of specs, too.
     let errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
-    told.findings.extend(errors.map(|finding| Diagnostic { fix: None, ..finding }));
+    let note = String::from("said of the spec that this would be");
+    told.findings.extend(errors.map(|finding| Diagnostic {
+        fix: None,
+        notes: vec![note.clone()],
+        ..finding
+    }));
     let is_mine = |finding: &Diagnostic| {
         finding.severity == Severity::Error && is_inside(finding.primary.span, &[json.span])
     };

@@ -128,6 +128,9 @@ impl<'j> Root<'j> {
     ) {
         let (value, key) = (&member.value, member.key.as_str());
         let is_gemini = format == ImportFormat::Gemini;
+        if is_null(value) {
+            return;
+        }
         match key {
             "type" => {
                 let word = value.as_str().unwrap_or_default();
@@ -140,13 +143,15 @@ impl<'j> Root<'j> {
             }
             "properties" => match &value.kind {
                 JsonKind::Object(properties) => self.properties = properties,
-                JsonKind::Null => {}
-                JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) | JsonKind::Array(_) => {
-                    let what = "`properties` is an object of schemas; this";
-                    told.tell(rules::not_a_schema::finding(told.at(value.span), what));
+                JsonKind::Null
+                | JsonKind::Bool(_)
+                | JsonKind::Number(_)
+                | JsonKind::String(_)
+                | JsonKind::Array(_) => {
+                    told.tell(rules::not_a_schema::no_properties(told.at(value.span), describe(value)));
                 }
             },
-            "required" => self.required = Some(value).filter(|value| !is_null(value)),
+            "required" => self.required = Some(value),
             "propertyOrdering" => self.ordering = Some(value),
             "additionalProperties" => match &value.kind {
                 JsonKind::Bool(false) | JsonKind::Null => {}
@@ -162,7 +167,7 @@ impl<'j> Root<'j> {
             "$defs" | "definitions" => {}
             _ if format == ImportFormat::JsonSchema && NAMING.contains(&key) => {}
             _ if ANNOTATIONS.contains(&key) || key.starts_with("x-") || key == "nullable" => {
-                if !is_null(value) && value.kind != JsonKind::Bool(false) {
+                if value.kind != JsonKind::Bool(false) {
                     envelope.left_out.push((member.key.clone(), member.key_span));
                 }
             }
@@ -205,8 +210,7 @@ fn read_property<'j>(
         | JsonKind::Number(_)
         | JsonKind::String(_)
         | JsonKind::Array(_) => {
-            let what = format!("the argument `{}`", property.key);
-            told.tell(rules::not_a_schema::finding(told.at(property.value.span), &what));
+            told.tell(rules::not_a_schema::finding(told.at(property.value.span), &property.key));
             return None;
         }
     };

@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn doubts_do_not_end_the_reading() {
         let (values, findings) = read(r#"{"a": 1, "b": 2, "a": 18446744073709551616}"#);
-        assert_eq!(values, [r#"{"a":1.8446744073709552e19,"b":2}"#]);
+        assert_eq!(values, [r#"{"a":1.8446744073709552e+19,"b":2}"#]);
         assert_eq!(
             findings,
             [

@@ -71,12 +71,16 @@ impl<'j> Rewriter<'j> {
             && let Some(pointer) = reference.value.as_str()
             && self.is_written_out(pointer)
         {
-            let others: Vec<&Member> = members.iter().filter(|member| member.key != "$ref").collect();
+            let others: Vec<&Member> =
+                members.iter().filter(|member| member.key != "$ref" && says_something(member)).collect();
             let others = others.into_iter().map(|member| self.rewrite_member(member, depth, told)).collect();
             return self.write_out(pointer, reference.value.span, others, depth, told);
         }
-        let mut members: Vec<Member> =
-            members.iter().map(|member| self.rewrite_member(member, depth, told)).collect();
+        let mut members: Vec<Member> = members
+            .iter()
+            .filter(|member| says_something(member))
+            .map(|member| self.rewrite_member(member, depth, told))
+            .collect();
         if self.is_gemini {
             as_json_schema(&mut members);
         }
@@ -170,6 +174,12 @@ impl<'j> Rewriter<'j> {
         };
         told.tell(rules::unresolved_reference::finding(told.at(first.key_span), pointer, why));
     }
+}
+
+/// Some programs write every keyword that they know, and null for those that are not meant.
+fn says_something(member: &Member) -> bool {
+    let may_be_null = matches!(member.key.as_str(), "default" | "const" | "example");
+    may_be_null || member.value.kind != JsonKind::Null
 }
 
 /// `members` and `schema` together.

@@ -16,7 +16,13 @@ rule! {
     pub(crate) NOT_A_SCHEMA, "DT614", "not-a-schema", Error
 }
 
-/// `what` should have been a schema.
-pub(crate) fn finding(location: Location, what: &str) -> Diagnostic {
-    Diagnostic::new(&NOT_A_SCHEMA, location, format!("{what} has no schema that a value could fit"))
+/// The schema of the argument `name` stands at `location`.
+pub(crate) fn finding(location: Location, name: &str) -> Diagnostic {
+    let message = format!("the argument `{name}` has no schema that a value could fit");
+    Diagnostic::new(&NOT_A_SCHEMA, location, message)
+}
+
+/// `properties` at `location` are `found`.
+pub(crate) fn no_properties(location: Location, found: &str) -> Diagnostic {
+    Diagnostic::new(&NOT_A_SCHEMA, location, format!("`properties` is an object of schemas, found {found}"))
 }
