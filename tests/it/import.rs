@@ -246,7 +246,7 @@ fn what_compiles_comes_back() {
         for block in page.split("\n```").filter(|block| block.starts_with("el")) {
             let (info, text) = block.split_once('\n').unwrap();
             let project = Project::new();
-            let name = format!("spec.{}", info.trim());
+            let name = format!("spec.{}", info.split_whitespace().next().unwrap());
             project.write(&name, text);
             loads.push(load(&[name.into()], &project.path(".")));
         }
@@ -274,7 +274,9 @@ fn what_compiles_comes_back() {
         }
         let lisp = emit_gptel([tool]);
         let from_lisp = read_back(&lisp, FileKind::EmacsLisp);
-        assert_eq!(emit(Target::OpenAi, &from_lisp), emit(Target::OpenAi, [tool]), "{lisp}");
+        // What a spec says to one target alone, Emacs does not hear.
+        let plain = Tool { overrides: Vec::new(), ..tool.clone() };
+        assert_eq!(emit(Target::OpenAi, &from_lisp), emit(Target::OpenAi, [&plain]), "{lisp}");
         assert_eq!((from_lisp[0].is_async, from_lisp[0].has_function), (tool.is_async, true));
     }
 }
