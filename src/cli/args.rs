@@ -1,10 +1,11 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
-use crate::schema::Target;
+use crate::schema::{ImportFormat, Target};
 
 /// Toolchain and engine for the tools that language models call.
 #[derive(Debug, Parser)]
@@ -30,6 +31,8 @@ pub(super) enum Command {
     Check(CheckOptions),
     /// Print the JSON that an API gets for the tools
     Compile(CompileOptions),
+    /// Make specs of the tool definitions of others
+    Import(ImportOptions),
     /// Call one tool, validated, without a model
     Call(CallOptions),
     /// Run one request through a worker, streamed
@@ -96,12 +99,34 @@ pub(super) enum Format {
 pub(super) struct CompileOptions {
     /// Files, folders or projects; none: the project around the current folder
     pub(super) paths: Vec<PathBuf>,
-    /// Which API
+    /// Which API, or `gptel` for Emacs Lisp
     #[arg(long, value_enum, default_value = "openai")]
-    pub(super) target: Target,
+    pub(super) target: CompileTarget,
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+}
+
+/// What `compile` prints: JSON for an API, or Emacs Lisp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CompileTarget {
+    Api(Target),
+    Gptel,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ImportOptions {
+    /// JSON files; `-`, or none, reads stdin
+    pub(super) files: Vec<PathBuf>,
+    /// Whose definitions they are, where their shape does not tell
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(super) from: Option<ImportFormat>,
+    /// Write one spec a file into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(super) output: Option<PathBuf>,
+    /// Overwrite the files that are there
+    #[arg(long, requires = "output")]
+    pub(super) force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -174,6 +199,37 @@ pub(super) struct NewOptions {
 }
 
 impl ValueEnum for Target {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(clap::builder::PossibleValue::new(self.as_str()))
+    }
+}
+
+impl ValueEnum for CompileTarget {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<CompileTarget>> = LazyLock::new(|| {
+            Target::value_variants()
+                .iter()
+                .copied()
+                .map(CompileTarget::Api)
+                .chain([CompileTarget::Gptel])
+                .collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        match self {
+            Self::Api(target) => target.to_possible_value(),
+            Self::Gptel => Some(clap::builder::PossibleValue::new("gptel")),
+        }
+    }
+}
+
+impl ValueEnum for ImportFormat {
     fn value_variants<'a>() -> &'a [Self] {
         &Self::ALL
     }

@@ -1,18 +1,23 @@
-//! `deftool compile`.
+//! `deftool compile`: what an API gets, or Emacs.
 
-use super::args::CompileOptions;
+use super::args::{CompileOptions, CompileTarget};
 use super::output::{describe_summary, print, say, say_findings};
 use super::{CliError, Exit, locate};
 use crate::diagnostic::{Severity, Summary};
 use crate::project::{load_specs, resolve_inputs};
-use crate::schema::emit;
+use crate::schema::{emit, emit_gptel};
 
 /// Tools with errors are left out and told; the others are printed all the same.
 pub(super) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
     let load = load_specs(&resolve_inputs(&options.paths, &place.folder)?, &place.current)?;
-    let json = emit(options.target, load.valid_tools().map(|loaded| &loaded.tool));
-    print(&format!("{}\n", serde_json::to_string_pretty(&json).unwrap_or_default()));
+    let tools = load.valid_tools().map(|loaded| &loaded.tool);
+    print(&match options.target {
+        CompileTarget::Api(target) => {
+            format!("{}\n", serde_json::to_string_pretty(&emit(target, tools)).unwrap_or_default())
+        }
+        CompileTarget::Gptel => emit_gptel(tools),
+    });
     let errors: Vec<_> =
         load.findings.iter().filter(|finding| finding.severity == Severity::Error).cloned().collect();
     say_findings(&errors, &load.sources);

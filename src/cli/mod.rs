@@ -10,6 +10,7 @@ mod check_watch;
 mod compile;
 mod diff;
 mod fix;
+mod import;
 mod init;
 mod live_tools;
 mod new;
@@ -106,6 +107,7 @@ pub fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Check(options) => check::run(&options),
         Command::Compile(options) => compile::run(&options),
+        Command::Import(options) => import::run(&options),
         Command::Call(options) => call::run(&options),
         Command::Run(options) => run::run(&options),
         Command::Watch(options) => watch::run(&options),

@@ -21,5 +21,7 @@ pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadedTool, ScriptState, load, load_specs, load_with};
 pub use overlay::Overlay;
 pub use read::display_name;
+#[cfg(feature = "cli")]
+pub(crate) use read::{SourceText, read_source, read_stream};
 pub use watch::keep_loading;
 pub use write::replace_file;

@@ -2,14 +2,17 @@
 //!
 //! In the explanation of a rule a fenced block whose info string ends in `fails` or `repaired` is a file: its name is
 //! the second word, or `specs/example.eld` (`.el` for `el`). A run of such blocks of one sort is one project. The first
-//! has exactly one finding, of the rule; the second has none. A safe fix of the first takes the finding away.
+//! has exactly one finding, of the rule; the second has none. A safe fix of the first takes the finding away. A `json`
+//! block is not checked but imported.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use deftool::diagnostic::Rule;
 use deftool::diagnostic::render::render_concise;
-use deftool::project::{Load, load, resolve_inputs, rules};
+use deftool::diagnostic::{Diagnostic, Rule};
+use deftool::project::{load, resolve_inputs, rules};
+use deftool::schema::Importer;
+use deftool::text::{SourceFile, Sources};
 
 /// What no text file can show.
 const WITHOUT_EXAMPLE: [&str; 2] = ["invalid-utf8", "unreadable"];
@@ -58,7 +61,24 @@ fn examples(rule: &Rule) -> Vec<Example> {
     examples
 }
 
-fn check(files: &BTreeMap<String, String>) -> Load {
+/// What is found, and where.
+struct Found {
+    findings: Vec<Diagnostic>,
+    sources: Sources,
+}
+
+fn import(name: &str, text: &str) -> Found {
+    let mut sources = Sources::new();
+    let source = sources.add(SourceFile::new(name, text));
+    let mut importer = Importer::new(None);
+    importer.add(source, text, None);
+    Found { findings: importer.finish().findings, sources }
+}
+
+fn check(files: &BTreeMap<String, String>) -> Found {
+    if let Some((name, text)) = files.get_key_value("specs/example.json") {
+        return import(name, text);
+    }
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
@@ -69,10 +89,11 @@ fn check(files: &BTreeMap<String, String>) -> Load {
     let with_scripts = files.keys().any(|name| name.starts_with("scripts/"));
     let inputs = resolve_inputs(&[], folder.path()).unwrap();
     let load = if with_scripts { load } else { deftool::project::load_specs };
-    load(&inputs, folder.path()).unwrap()
+    let load = load(&inputs, folder.path()).unwrap();
+    Found { findings: load.findings, sources: load.sources }
 }
 
-fn findings(load: &Load) -> Vec<String> {
+fn findings(load: &Found) -> Vec<String> {
     load.findings.iter().map(|finding| render_concise(finding, &load.sources)).collect()
 }
 

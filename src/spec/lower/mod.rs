@@ -7,6 +7,8 @@ mod tool;
 mod value;
 mod worker;
 
+pub(super) use schema::TYPES;
+
 use super::{Definitions, Tool, ToolKind, nearest};
 use crate::diagnostic::{Diagnostic, Rule, Severity};
 use crate::spec::rules;
