@@ -10,9 +10,11 @@ mod load;
 mod read;
 pub mod rules;
 mod scripts;
+mod write;
 
 pub use discover::{Input, ProjectError, find_root, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadedTool, ScriptState, load, load_specs};
-pub use read::display_name;
+pub use read::{EditableFile, display_name, read_editable, take_editable};
+pub use write::replace_file;

@@ -12,11 +12,46 @@ use super::ProjectError;
 /// A spec file larger than this is none.
 const MAX_BYTES: u64 = 256 << 20;
 
+/// The byte order mark.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// A file's text; bytes that are not UTF-8 are replaced, and the first of them is told.
 pub(super) struct SourceText {
     pub(super) path: PathBuf,
     text: String,
     bad_byte: Option<usize>,
+    /// Whether the file began with a byte order mark, which is no part of `text`.
+    has_mark: bool,
+}
+
+/// A file that may be written anew.
+pub struct EditableFile {
+    /// Its text, without a byte order mark.
+    pub source: SourceId,
+    /// Whether it began with a byte order mark.
+    pub has_mark: bool,
+    /// Why the text is not the file's: bytes that are no UTF-8.
+    pub finding: Option<Diagnostic>,
+}
+
+impl EditableFile {
+    /// The bytes of the file with the text `text`.
+    pub fn bytes(&self, text: &str) -> Vec<u8> {
+        [if self.has_mark { MARK } else { b"" }, text.as_bytes()].concat()
+    }
+}
+
+/// Reads a file that may be written anew into `sources`, under a name relative to the folder `from`.
+///
+/// # Errors
+/// When it cannot be read, is no regular file, or is larger than 256 MiB.
+pub fn read_editable(path: &Path, sources: &mut Sources, from: &Path) -> Result<EditableFile, ProjectError> {
+    Ok(read_source(path)?.make_editable(sources, from))
+}
+
+/// The same of bytes that came from elsewhere, called `name`.
+pub fn take_editable(name: &Path, bytes: Vec<u8>, sources: &mut Sources, from: &Path) -> EditableFile {
+    SourceText::new(name, bytes).make_editable(sources, from)
 }
 
 /// Reads a spec file.
@@ -35,21 +70,33 @@ pub(super) fn read_source(path: &Path) -> Result<SourceText, ProjectError> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(unreadable(std::io::Error::other("it is larger than 256 MiB")));
     }
-    // A byte order mark is no character of the first line.
-    if bytes.starts_with(b"\xEF\xBB\xBF") {
-        bytes.drain(..3);
-    }
-    let path = path.to_owned();
-    Ok(match String::from_utf8(bytes) {
-        Ok(text) => SourceText { path, text, bad_byte: None },
-        Err(error) => {
-            let bad_byte = Some(error.utf8_error().valid_up_to());
-            SourceText { path, text: String::from_utf8_lossy(error.as_bytes()).into_owned(), bad_byte }
-        }
-    })
+    Ok(SourceText::new(path, bytes))
 }
 
 impl SourceText {
+    fn new(path: &Path, mut bytes: Vec<u8>) -> Self {
+        // A byte order mark is no character of the first line.
+        let has_mark = bytes.starts_with(MARK);
+        if has_mark {
+            bytes.drain(..MARK.len());
+        }
+        let path = path.to_owned();
+        match String::from_utf8(bytes) {
+            Ok(text) => Self { path, text, bad_byte: None, has_mark },
+            Err(error) => {
+                let bad_byte = Some(error.utf8_error().valid_up_to());
+                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                Self { path, text, bad_byte, has_mark }
+            }
+        }
+    }
+
+    fn make_editable(self, sources: &mut Sources, from: &Path) -> EditableFile {
+        let has_mark = self.has_mark;
+        let (source, finding) = self.add_to(sources, from);
+        EditableFile { source, has_mark, finding }
+    }
+
     /// Whether it is worth reading: bytes that are not UTF-8 and NUL together are no text.
     pub(super) fn is_text(&self) -> bool {
         self.bad_byte.is_none() || !self.text.contains('\0')
