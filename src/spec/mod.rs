@@ -3,6 +3,7 @@
 //! In goes the text of one file, out come its [`Definitions`] and findings. A tool with an error is kept, marked
 //! as not valid, so that everything after it still knows its name. Nothing here reads a file or looks at a script.
 
+mod format;
 mod json;
 mod lower;
 mod nearest;
@@ -13,8 +14,9 @@ mod units;
 mod value;
 mod worker;
 
+pub use format::format;
 pub use json::{Json, JsonKind, Member};
-pub use lower::{FileKind, lower, lower_tool};
+pub use lower::{FileKind, is_form, lower, lower_tool};
 pub use nearest::nearest;
 pub use permissions::Permissions;
 pub use tool::{Argument, Effect, TargetOverride, Tool, ToolKind};

@@ -1,0 +1,13 @@
+//! The formatter, told what a spec is.
+
+use super::{FileKind, is_form};
+use crate::syntax::print::{self, FormatError, Scope};
+use crate::text::SourceId;
+
+/// `text`, the whole of `source`, in canonical layout: all of a spec file, the tool forms alone in Emacs Lisp.
+///
+/// # Errors
+/// When it cannot be read without an error, or the result would read as something else.
+pub fn format(source: SourceId, text: &str, kind: FileKind) -> Result<String, FormatError> {
+    print::format(source, text, Scope { whole_file: kind == FileKind::Specs, is_form })
+}
