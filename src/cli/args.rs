@@ -18,6 +18,8 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Check specs, scripts and workers
     Check(CheckOptions),
+    /// Lay out specs, in place
+    Fmt(FmtOptions),
     /// Print the JSON that an API gets for the tools
     Compile(CompileOptions),
     /// Call one tool, validated, without a model
@@ -42,6 +44,24 @@ pub(super) struct CheckOptions {
     /// Exit with 1 on warnings, too
     #[arg(long)]
     pub(super) strict: bool,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct FmtOptions {
+    /// Files, folders or projects; none: the project around the current folder; `-`: stdin to stdout
+    pub(super) paths: Vec<PathBuf>,
+    /// Write nothing; name the files that would change, and exit with 1 if there are any
+    #[arg(long)]
+    pub(super) check: bool,
+    /// Write nothing; print what would change, and exit with 1 if anything would
+    #[arg(long)]
+    pub(super) diff: bool,
+    /// What stdin is called; `.el` lays out the tool forms alone
+    #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
+    pub(super) stdin_filename: PathBuf,
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,

@@ -7,6 +7,8 @@ mod args;
 mod call;
 mod check;
 mod compile;
+mod diff;
+mod fmt;
 mod init;
 mod live_tools;
 mod new;
@@ -100,6 +102,7 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Check(options) => check::run(&options),
+        Command::Fmt(options) => fmt::run(&options),
         Command::Compile(options) => compile::run(&options),
         Command::Call(options) => call::run(&options),
         Command::Run(options) => run::run(&options),

@@ -6,6 +6,7 @@
 mod chat;
 mod damage;
 mod examples;
+mod fmt;
 mod house;
 mod inputs;
 mod lang;
