@@ -29,6 +29,8 @@ pub(super) enum Color {
 pub(super) enum Command {
     /// Check specs, scripts and workers
     Check(CheckOptions),
+    /// Lay out specs, in place
+    Fmt(FmtOptions),
     /// Print the JSON that an API gets for the tools
     Compile(CompileOptions),
     /// Make specs of the tool definitions of others
@@ -77,6 +79,24 @@ pub(super) struct FixOptions {
     /// Show what --fix would change and write nothing; exit with 1 if there is something
     #[arg(long, conflicts_with = "format")]
     pub(super) diff: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct FmtOptions {
+    /// Files, folders or projects; none: the project around the current folder; `-`: stdin to stdout
+    pub(super) paths: Vec<PathBuf>,
+    /// Write nothing; name the files that would change, and exit with 1 if there are any
+    #[arg(long)]
+    pub(super) check: bool,
+    /// Write nothing; print what would change, and exit with 1 if anything would
+    #[arg(long)]
+    pub(super) diff: bool,
+    /// What stdin is called; `.el` lays out the tool forms alone
+    #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
+    pub(super) stdin_filename: PathBuf,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

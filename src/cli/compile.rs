@@ -6,6 +6,7 @@ use super::{CliError, Exit, locate};
 use crate::diagnostic::{Severity, Summary};
 use crate::project::{load_specs, resolve_inputs};
 use crate::schema::{emit, emit_gptel};
+use crate::spec::{FileKind, lay_out};
 
 /// Tools with errors are left out and told; the others are printed all the same.
 pub(super) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
@@ -16,7 +17,7 @@ pub(super) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
         CompileTarget::Api(target) => {
             format!("{}\n", serde_json::to_string_pretty(&emit(target, tools)).unwrap_or_default())
         }
-        CompileTarget::Gptel => emit_gptel(tools),
+        CompileTarget::Gptel => lay_out(emit_gptel(tools), FileKind::EmacsLisp),
     });
     let errors: Vec<_> =
         load.findings.iter().filter(|finding| finding.severity == Severity::Error).cloned().collect();

@@ -4,7 +4,6 @@
 //! UTF-8 is not touched: its text is not what the file holds.
 
 use std::collections::HashMap;
-use std::io::{Error, Result as IoResult};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,13 +11,11 @@ use super::diff::unified;
 use super::output::{print_diff, say, say_error};
 use super::{CliError, Exit};
 use crate::diagnostic::{Fix, apply_fixes};
-use crate::project::{Input, Load, Overlay, load, load_with, replace_file};
+use crate::project::{Input, Load, Overlay, load, load_with, replace_text};
 use crate::text::{SourceId, count};
 
 /// Each round mends what the one before it laid bare; one that goes on and on is two fixes undoing each other.
 const MAX_ROUNDS: usize = 32;
-
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A file as fixes make it.
 struct Repaired {
@@ -35,7 +32,7 @@ pub(super) fn apply(inputs: &[Input], from: &Path, with_guesses: bool) -> Result
     let (repaired_load, files) = repair(inputs, from, with_guesses)?;
     let mut is_whole = true;
     for file in &files {
-        match write(file) {
+        match replace_text(&file.path, &file.before, &file.after) {
             Ok(()) => say(&format!("fixed    {}: {}", file.name, count(file.applied, "finding"))),
             Err(error) => {
                 is_whole = false;
@@ -111,48 +108,4 @@ fn fixes_by_source(load: &Load, with_guesses: bool) -> HashMap<SourceId, Vec<&Fi
         }
     }
     fixes
-}
-
-fn write(file: &Repaired) -> IoResult<()> {
-    let bytes = std::fs::read(&file.path)?;
-    let (mark, text) = match bytes.strip_prefix(BYTE_ORDER_MARK) {
-        Some(text) => (BYTE_ORDER_MARK, text),
-        None => (&[][..], bytes.as_slice()),
-    };
-    if text != file.before.as_bytes() {
-        return Err(Error::other("it was changed meanwhile; check again"));
-    }
-    replace_file(&file.path, &[mark, file.after.as_bytes()].concat())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_holds_something_else_by_now_is_left() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.eld");
-        let repaired = Repaired {
-            path: path.clone(),
-            name: String::from("a.eld"),
-            before: Arc::from("(a)\r\n"),
-            after: String::from("(b)\r\n"),
-            applied: 1,
-        };
-        for (now, then) in [
-            ("(a)\r\n", Some("(b)\r\n")),
-            ("\u{feff}(a)\r\n", Some("\u{feff}(b)\r\n")),
-            ("(a)\n", None),
-            ("(a)\r\n(c)", None),
-            ("", None),
-        ] {
-            std::fs::write(&path, now).unwrap();
-            assert_eq!(write(&repaired).is_ok(), then.is_some(), "{now:?}");
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), then.unwrap_or(now));
-        }
-        std::fs::remove_file(&path).unwrap();
-        assert!(write(&repaired).is_err());
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-    }
 }

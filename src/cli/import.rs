@@ -9,7 +9,7 @@ use super::{CliError, Exit, locate};
 use crate::diagnostic::{Diagnostic, Summary};
 use crate::project::{SourceText, display_name, read_source, read_stream};
 use crate::schema::{Import, Importer};
-use crate::spec::{Tool, form_of_tool};
+use crate::spec::{FileKind, Tool, form_of_tool, lay_out};
 use crate::syntax::write;
 use crate::text::{Sources, count};
 
@@ -57,7 +57,7 @@ fn is_damaged(tool: &Tool, damages: &[Diagnostic], sources: &Sources) -> bool {
 }
 
 fn spec_of(tool: &Tool) -> String {
-    format!("{}\n", write(&form_of_tool(tool)))
+    lay_out(format!("{}\n", write(&form_of_tool(tool))), FileKind::Specs)
 }
 
 /// The texts with the names of their files, without extension; `-`, or nothing at all, is stdin.

@@ -10,6 +10,7 @@ mod check_watch;
 mod compile;
 mod diff;
 mod fix;
+mod fmt;
 mod import;
 mod init;
 mod live_tools;
@@ -106,6 +107,7 @@ pub fn main() -> ExitCode {
     output::choose_color(arguments.color);
     let result = match arguments.command {
         Command::Check(options) => check::run(&options),
+        Command::Fmt(options) => fmt::run(&options),
         Command::Compile(options) => compile::run(&options),
         Command::Import(options) => import::run(&options),
         Command::Call(options) => call::run(&options),

@@ -22,6 +22,6 @@ pub use load::{Load, LoadedTool, ScriptState, load, load_specs, load_with};
 pub use overlay::Overlay;
 pub use read::display_name;
 #[cfg(feature = "cli")]
-pub(crate) use read::{SourceText, read_source, read_stream};
+pub(crate) use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
 pub use watch::keep_loading;
-pub use write::replace_file;
+pub use write::{replace_file, replace_text};

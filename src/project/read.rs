@@ -12,11 +12,16 @@ use super::ProjectError;
 /// A spec file larger than this is none.
 const MAX_BYTES: u64 = 256 << 20;
 
+/// What some editors put before UTF-8.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// A file's text; bytes that are not UTF-8 are replaced, and the first of them is told.
 pub(crate) struct SourceText {
     pub(super) path: PathBuf,
     text: String,
     bad_byte: Option<usize>,
+    /// Whether the file began with a byte order mark, which is no part of `text`.
+    pub(crate) has_mark: bool,
 }
 
 /// Reads what comes through `input`, called `name`.
@@ -59,7 +64,7 @@ fn read_bytes(input: impl Read, likely: u64) -> std::io::Result<Vec<u8>> {
 impl SourceText {
     /// A text that stands in for what the file at `path` holds.
     pub(super) fn of(path: &Path, text: &str) -> Self {
-        Self { path: path.to_owned(), text: text.to_owned(), bad_byte: None }
+        Self { path: path.to_owned(), text: text.to_owned(), bad_byte: None, has_mark: false }
     }
 
     /// Whether it is what the file holds, a byte order mark aside.
@@ -70,14 +75,16 @@ impl SourceText {
     /// What was read from `path`.
     pub(crate) fn of_bytes(path: PathBuf, mut bytes: Vec<u8>) -> Self {
         // A byte order mark is no character of the first line.
-        if bytes.starts_with(b"\xEF\xBB\xBF") {
-            bytes.drain(..3);
+        let has_mark = bytes.starts_with(BYTE_ORDER_MARK);
+        if has_mark {
+            bytes.drain(..BYTE_ORDER_MARK.len());
         }
         match String::from_utf8(bytes) {
-            Ok(text) => Self { path, text, bad_byte: None },
+            Ok(text) => Self { path, text, bad_byte: None, has_mark },
             Err(error) => {
                 let bad_byte = Some(error.utf8_error().valid_up_to());
-                Self { path, text: String::from_utf8_lossy(error.as_bytes()).into_owned(), bad_byte }
+                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                Self { path, text, bad_byte, has_mark }
             }
         }
     }

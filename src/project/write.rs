@@ -4,6 +4,25 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 
+use super::read::BYTE_ORDER_MARK;
+
+/// Puts the text `after` in the place of `before`, which the file at `path` must still hold; a byte order mark before it
+/// stays.
+///
+/// # Errors
+/// When it holds something else by now, and as [`replace_file`]; it is then as it was.
+pub fn replace_text(path: &Path, before: &str, after: &str) -> Result<()> {
+    let bytes = std::fs::read(path)?;
+    let (mark, text) = match bytes.strip_prefix(BYTE_ORDER_MARK) {
+        Some(text) => (BYTE_ORDER_MARK, text),
+        None => (&[][..], bytes.as_slice()),
+    };
+    if text != before.as_bytes() {
+        return Err(Error::other("it was changed meanwhile; try again"));
+    }
+    replace_file(path, &[mark, after.as_bytes()].concat())
+}
+
 /// Puts `bytes` in the place of what the file at `path` holds: beside it first, then under its name in one step, so
 /// that nobody ever reads a half. A symbolic link is followed, permissions and, where that is allowed, the owner are kept;
 /// another hard link to the file goes on holding what it held.
@@ -53,3 +72,28 @@ fn keep_owner(path: &Path, like: &Metadata) {
 
 #[cfg(not(unix))]
 fn keep_owner(_: &Path, _: &Metadata) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_holds_something_else_by_now_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.eld");
+        for (now, then) in [
+            ("(a)\r\n", Some("(b)\r\n")),
+            ("\u{feff}(a)\r\n", Some("\u{feff}(b)\r\n")),
+            ("(a)\n", None),
+            ("(a)\r\n(c)", None),
+            ("", None),
+        ] {
+            std::fs::write(&path, now).unwrap();
+            assert_eq!(replace_text(&path, "(a)\r\n", "(b)\r\n").is_ok(), then.is_some(), "{now:?}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), then.unwrap_or(now));
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(replace_text(&path, "", "(b)").is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

@@ -4,6 +4,7 @@
 //! as not valid, so that everything after it still knows its name. Nothing here reads a file or looks at a script.
 
 pub(crate) mod form;
+mod format;
 mod json;
 pub(crate) mod keyword;
 mod lower;
@@ -16,8 +17,9 @@ mod value;
 mod worker;
 
 pub use form::form_of_tool;
+pub use format::{format, lay_out};
 pub use json::{Json, JsonKind, Member};
-pub use lower::{FileKind, lower, lower_tool};
+pub use lower::{FileKind, is_form, lower, lower_tool};
 pub use nearest::nearest;
 pub use permissions::Permissions;
 pub use tool::{Argument, Effect, TargetOverride, Tool, ToolKind};

@@ -13,6 +13,7 @@ mod fold_calls;
 mod hash;
 pub mod lexpr;
 mod number;
+pub mod print;
 mod reader;
 mod recover;
 pub mod rules;

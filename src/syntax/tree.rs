@@ -58,6 +58,11 @@ impl Kind {
             | Self::Opaque => false,
         }
     }
+
+    /// Whether it is one word, which holds no form of its own (an [`Kind::Opaque`] may).
+    pub(super) fn is_token(self) -> bool {
+        !self.is_prefix() && !matches!(self, Self::List | Self::Vector)
+    }
 }
 
 /// A node by its number.

@@ -86,7 +86,7 @@ fn damaged_specs_go_the_whole_way() {
     }
 }
 
-fn damage(characters: &mut Vec<char>, random: &mut fastrand::Rng) {
+pub(crate) fn damage(characters: &mut Vec<char>, random: &mut fastrand::Rng) {
     const ODD: &[char] = &[
         '(', ')', '[', ']', '"', '\\', '?', '#', '\'', '`', ',', '.', ':', ';', '\n', '\r', ' ', '\0', 'é',
         '\u{A0}',

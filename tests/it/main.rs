@@ -10,6 +10,7 @@ mod damage;
 mod docs;
 mod examples;
 mod fix;
+mod fmt;
 mod house;
 mod import;
 mod inputs;

@@ -51,6 +51,12 @@ const FORMS: [(&str, Form); 6] = [
     ("llm-tool", Form::Tool(ToolKind::Normal)),
 ];
 
+/// Whether a list that starts with this symbol is a form of specs. Some are read elsewhere than here.
+pub fn is_form(head: &str) -> bool {
+    FORMS.iter().any(|(form, _)| *form == head)
+        || matches!(head, "deflint" | "defmcp" | "llm-tool-collection-deftool")
+}
+
 /// The definitions of `tree`, read from `text`, the whole of `source`, and what is wrong with them.
 pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Definitions, Vec<Diagnostic>) {
     let mut lowerer = Lowerer::new(source);

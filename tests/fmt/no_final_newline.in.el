@@ -1,0 +1,2 @@
+;; no line end at the end
+(gptel-make-tool :name "x")

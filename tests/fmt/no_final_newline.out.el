@@ -1,0 +1,3 @@
+;; no line end at the end
+(gptel-make-tool
+ :name "x")
