@@ -2,39 +2,98 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use deftool::diagnostic::apply_fixes;
 use deftool::diagnostic::render::{json_report, render_concise, render_human};
+use deftool::project::rules;
 use deftool::schema::{Target, compile_tool, emit};
-use deftool::spec::{FileKind, lower};
+use deftool::spec::{FileKind, format, lower};
 use deftool::syntax::parse;
 use deftool::text::{SourceFile, Sources};
 
-/// The seeds and every source of the language's pages.
+/// Every spec that stands in the repository: files, and the sources on pages.
 fn specs() -> Vec<(String, FileKind)> {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut specs = Vec::new();
-    for entry in fs::read_dir(tests.join("seed")).unwrap().flatten() {
-        if entry.path().extension().is_some_and(|extension| extension == "el") {
-            specs.push((fs::read_to_string(entry.path()).unwrap(), FileKind::EmacsLisp));
+    let mut pending: Vec<_> = ["tests", "examples", "docs"].map(|name| root.join(name)).into();
+    while let Some(path) = pending.pop() {
+        if path.is_dir() {
+            pending.extend(fs::read_dir(path).unwrap().flatten().map(|entry| entry.path()));
+            continue;
+        }
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("eld") => specs.push((text, FileKind::Specs)),
+            Some("el") => specs.push((text, FileKind::EmacsLisp)),
+            Some("md") => specs.extend(sources(&text)),
+            _ => {}
         }
     }
-    for entry in fs::read_dir(tests.join("lang")).unwrap().flatten() {
-        let page = fs::read_to_string(entry.path()).unwrap();
-        for block in page.split("\n```").skip(1).step_by(2) {
-            let Some((info, text)) = block.split_once('\n') else { continue };
-            match info {
-                "eld" => specs.push((format!("{text}\n"), FileKind::Specs)),
-                "el" => specs.push((format!("{text}\n"), FileKind::EmacsLisp)),
-                _ => {}
-            }
-        }
-    }
-    specs.sort_by_key(|(text, _)| text.len());
-    assert!(specs.len() > 20, "only {} specs", specs.len());
+    specs.extend(rules::all().into_iter().flat_map(|rule| sources(&format!("\n{}", rule.explanation()))));
+    specs.retain(|(text, _)| text.len() < 20_000);
+    specs.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then(a.cmp(b)));
+    specs.dedup();
+    assert!(specs.len() > 80, "only {} specs", specs.len());
     specs
 }
 
-/// Reads, lowers, compiles and renders `text`; every place lies in it.
+fn sources(page: &str) -> Vec<(String, FileKind)> {
+    let blocks = page.split("\n```").skip(1).step_by(2);
+    let sources = blocks.filter_map(|block| {
+        let (info, text) = block.split_once('\n')?;
+        match info.split(' ').next() {
+            Some("eld" | "lisp") => Some((format!("{text}\n"), FileKind::Specs)),
+            Some("el") => Some((format!("{text}\n"), FileKind::EmacsLisp)),
+            Some(_) | None => None,
+        }
+    });
+    sources.collect()
+}
+
+/// How much is tried; `DEFTOOL_FUZZ=100` makes the suite a fuzzer that runs a hundred times as long.
+fn effort() -> usize {
+    std::env::var("DEFTOOL_FUZZ").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+}
+
+/// Runs `work`, which no small input may make take longer than a second; here more, since the machine may be loaded.
+fn in_time(text: &str, work: impl FnOnce()) {
+    let started = Instant::now();
+    work();
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?} for {text:?}", started.elapsed());
+}
+
+/// Reads `text`: the tree lies in it, in order, and holds every character that is no blank and no comment.
+fn read(text: &str) {
+    let source = Sources::new().id_ahead(0);
+    let (tree, findings) = parse(source, text);
+    let mut covered = vec![false; text.len()];
+    for root in tree.roots() {
+        covered[tree.span(root).range()].fill(true);
+    }
+    for comment in tree.comments() {
+        covered[comment.range()].fill(true);
+    }
+    let mut last = 0;
+    for id in tree.iter() {
+        let span = tree.span(id);
+        assert!(text.get(span.range()).is_some() && span.start >= last, "{span:?} in {text:?}");
+        last = span.start;
+        for child in tree.children(id) {
+            let inner = tree.span(child);
+            assert!(inner.start >= span.start && inner.end <= span.end, "{inner:?} in {span:?} in {text:?}");
+        }
+    }
+    // A label is in no form, and `#@` skips what follows.
+    if findings.is_empty() && !text.contains("#1=") && !text.contains("#@") {
+        let lost = text
+            .char_indices()
+            .find(|(at, c)| !covered[*at] && *c > ' ' && *c != '\u{FEFF}' && !c.is_whitespace());
+        assert!(lost.is_none(), "{lost:?} of {text:?} is in no form");
+    }
+}
+
+/// Reads, lowers, compiles, renders, mends and formats `text`; every place lies in it.
 fn take_whole_way(text: &str, kind: FileKind, render: bool) {
     let mut sources = Sources::new();
     let source = sources.add(SourceFile::new("damaged.eld", text));
@@ -45,7 +104,9 @@ fn take_whole_way(text: &str, kind: FileKind, render: bool) {
         assert!(text.get(tool.span.range()).is_some() && text.get(tool.name.span.range()).is_some());
         findings.extend(compile_tool(tool).1);
     }
-    emit(Target::Gemini, definitions.tools.iter().filter(|tool| tool.valid));
+    for target in Target::ALL {
+        emit(target, definitions.tools.iter().filter(|tool| tool.valid));
+    }
     for finding in &findings {
         let edits = finding.fix.iter().flat_map(|fix| &fix.edits).map(|edit| edit.span);
         let labels = finding.labels.iter().map(|label| label.location.span);
@@ -59,34 +120,113 @@ fn take_whole_way(text: &str, kind: FileKind, render: bool) {
     }
     if render {
         assert_eq!(json_report(&findings, &sources).findings.len(), findings.len());
+        apply_fixes(text, findings.iter().filter_map(|finding| finding.fix.as_ref()));
+        if let Ok(laid_out) = format(source, text, kind) {
+            assert_eq!(format(source, &laid_out, kind).unwrap(), laid_out, "from {text:?}");
+        }
     }
 }
 
 #[test]
 fn every_prefix_of_every_spec_goes_the_whole_way() {
     for (text, kind) in specs() {
-        for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
-            take_whole_way(&text[..end], kind, end % 16 == 0);
+        // Of a long file every prefix is tried with more effort only.
+        let step = (text.len() / 1000 / effort()).max(1);
+        for end in (0..text.len()).step_by(step).filter(|end| text.is_char_boundary(*end)) {
+            in_time(&text[..end], || take_whole_way(&text[..end], kind, end % 64 == 0));
         }
     }
 }
 
 #[test]
 fn damaged_specs_go_the_whole_way() {
-    let specs = specs();
     let mut random = fastrand::Rng::with_seed(0x000D_EF70_0100);
-    for round in 0..4000 {
-        let (text, kind) = &specs[random.usize(..specs.len())];
-        let mut characters: Vec<char> = text.chars().collect();
-        for _ in 0..=random.usize(..4) {
-            damage(&mut characters, &mut random);
+    // With an effort of 500 these are 10,000 of every spec.
+    for (text, kind) in specs() {
+        for round in 0..20 * effort() {
+            let mut characters: Vec<char> = text.chars().collect();
+            for _ in 0..=random.usize(..4) {
+                damage(&mut characters, &mut random);
+            }
+            let text: String = characters.into_iter().collect();
+            in_time(&text, || take_whole_way(&text, kind, round % 4 == 0));
         }
-        let text: String = characters.into_iter().collect();
-        take_whole_way(&text, *kind, round % 8 == 0);
     }
 }
 
-pub(crate) fn damage(characters: &mut Vec<char>, random: &mut fastrand::Rng) {
+/// Text of the pieces that syntax is made of, in no order at all.
+#[test]
+fn any_text_is_read() {
+    const PIECES: &[&str] = &[
+        "(",
+        ")",
+        "[",
+        "]",
+        "\"",
+        "\\",
+        "?",
+        "#",
+        "'",
+        "`",
+        ",",
+        ",@",
+        ".",
+        ":",
+        ";",
+        "\n",
+        "\r",
+        " ",
+        "#s(",
+        "#(",
+        "#[",
+        "#@",
+        "#1=",
+        "#1#",
+        "#:",
+        "#'",
+        "#x1f",
+        "#b",
+        "##",
+        "#!",
+        "?\\",
+        "?\\C-",
+        "?\\M-\\^",
+        "\\x",
+        "\\N{",
+        "}",
+        "\\u00e9",
+        "1e3",
+        "+.5",
+        "-",
+        "1+",
+        "nil",
+        "t",
+        ":name",
+        "deftool",
+        "\"a\"",
+        "é",
+        "\u{A0}",
+        "\u{200B}",
+        "\u{201C}",
+        "\0",
+        "\u{FEFF}",
+        "\u{1F600}",
+        "\u{c}",
+        "|#",
+        "(deftool :name \"x\" :args (",
+        "(:name \"y\" :type ",
+    ];
+    let mut random = fastrand::Rng::with_seed(0x000D_EF70_0200);
+    for round in 0..20_000 * effort() {
+        let text: String = (0..random.usize(..40)).map(|_| PIECES[random.usize(..PIECES.len())]).collect();
+        in_time(&text, || read(&text));
+        if round % 8 == 0 {
+            in_time(&text, || take_whole_way(&text, FileKind::Specs, round % 64 == 0));
+        }
+    }
+}
+
+pub fn damage(characters: &mut Vec<char>, random: &mut fastrand::Rng) {
     const ODD: &[char] = &[
         '(', ')', '[', ']', '"', '\\', '?', '#', '\'', '`', ',', '.', ':', ';', '\n', '\r', ' ', '\0', 'é',
         '\u{A0}',
