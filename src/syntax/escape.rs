@@ -87,8 +87,7 @@ fn push_escape(text: &mut String, escape: Escape) -> Option<(&'static Rule, Stri
         },
         Escape::RawByte(byte) => {
             text.extend(char::from_u32(byte));
-            let message = format!("escape is the raw byte {byte:#x} in Emacs; taken as U+{byte:04X}");
-            Some((&rules::RAW_BYTE, message))
+            Some((&rules::RAW_BYTE, rules::raw_byte::message(byte)))
         }
         Escape::Invalid(message) => Some((&rules::BAD_ESCAPE, message)),
     }

@@ -239,6 +239,10 @@ fn constants_are_folded() {
         ("(format \"%s is %d%%\" 'x 5)", "\"x is 5%\""),
         ("(format \"%s %S %c\" nil \"a\\\"b\" ?é)", "\"nil \\\"a\\\\\\\"b\\\" é\""),
         ("(append '(1) [2])", "(1 . [2])"),
+        ("(append \"ab\" '(1))", "(97 98 1)"),
+        ("(append)", "()"),
+        ("(concat \"a\" '(98 99) [100] nil)", "\"abcd\""),
+        ("(concat)", "\"\""),
         ("(append [1] '(2 . 3))", "(1 2 . 3)"),
         ("(append [1])", "[1]"),
         ("(append nil 3)", "3"),
@@ -270,16 +274,72 @@ fn constants_are_folded() {
         ("(foo 1)", "not a constant: `(foo 1)`"),
         ("(list (getenv \"X\"))", "not a constant: `(getenv \"X\")`"),
         ("(list . (1))", "not a constant: `(list . (1))`"),
-        ("(append 1 nil)", "not a constant: `(append 1 nil)`"),
+        ("(append 1 nil)", "not a constant: `append` takes lists, found an integer"),
+        ("(append x nil)", "not a constant: the variable `x`"),
         ("`(a ,@5 b)", "`,@` splices a list, and this is an integer"),
         ("(lambda (x) x)", "not a constant: `(lambda (x) x)`"),
-        ("(concat \"a\" 'b)", "not a constant: `(concat \"a\" 'b)`"),
+        ("(concat \"a\" 'b)", "not a constant: `concat` takes strings, found a symbol"),
+        ("(concat \"a\" 1)", "not a constant: `concat` takes strings, found an integer"),
+        ("(concat \"a\" my-var)", "not a constant: the variable `my-var`"),
+        ("(concat \"a\" (f x))", "not a constant: `(f x)`"),
+        ("(concat '(x))", "not a constant: `concat` takes strings and characters, found a symbol"),
+        ("`(a ,x)", "not a constant: the variable `x`"),
+        ("`(a ,@xs)", "not a constant: the variable `xs`"),
+        ("(format \"%s %d\" \"only\")", "not a constant: `format` has more directives than arguments"),
+        ("(format \"%q\" 1)", "not a constant: `format` has no directive `%q`"),
+        ("(format \"%5%|\")", "not a constant: `format` has no directive `%5%`"),
+        (
+            "(format \"%5s\" \"é\")",
+            "not a constant: how 5 columns of text beyond ASCII look depends on the display",
+        ),
+        ("(format \"%s\" '(a))", "not a constant: how Emacs writes a list or vector is not folded"),
+        ("(format \"%d\" \"a\")", "not a constant: `%d` takes a number"),
+        ("(format \"%99999d\" 1)", "not a constant: a field of `format` is wider than 1000"),
+        ("(format 5)", "not a constant: `format` takes a string first, found an integer"),
+        ("(format \"a%\")", "not a constant: the template of `format` ends inside a directive"),
         ("#s(x)", "not a constant: `#s(x)`"),
         (",x", "a backquote or comma has no constant meaning here"),
         (r#""\xe9""#, "escape is the raw byte 0xe9 in Emacs; taken as U+00E9"),
         (r#""\ud800""#, "the character 0xd800 is not Unicode and has no JSON form"),
     ] {
         assert_eq!(folded(text).1, vec![message], "{text}");
+    }
+}
+
+/// What Emacs 28.2 answers.
+#[test]
+fn format_is_folded_as_emacs_formats() {
+    for (call, expected) in [
+        (r#""%05s|%-5s|%5s" "a" "b" "c""#, "    a|b    |    c"),
+        (r#""%5d|%-5d|%05d|%+d|% d|%+05d" 42 42 42 42 42 42"#, "   42|42   |00042|+42| 42|+0042"),
+        (r#""%x %X %o %#x %#o %#X" 255 255 8 255 8 255"#, "ff FF 10 0xff 010 0XFF"),
+        (r#""%x %x" -255 255.9"#, "-ff ff"),
+        (r#""%c|%3c|%-3c|%c|%05c" ?a ?b ?c 8364 ?a"#, "a|  b|c  |€|    a"),
+        (
+            r#""%s %s %s %s %s %s" 1.0 100000.0 1e15 1e14 1e-5 0.1"#,
+            "1.0 100000.0 1e+15 100000000000000.0 1e-05 0.1",
+        ),
+        (
+            r#""%s %s %s %s" 5e-324 1.5e300 -0.0 0.1234567890123456789"#,
+            "5e-324 1.5e+300 -0.0 0.12345678901234568",
+        ),
+        (r#""%s" 2.2250738585072014e-308"#, "2.2250738585072014e-308"),
+        (r#""%.2s|%5.2s" "abc" "abc""#, "ab|   ab"),
+        (r#""%d %d %d" 3.7 -3.7 ?a"#, "3 -3 97"),
+        (r#""%.3d|%5.3d|%05.3d|%.0d" 5 5 5 0"#, "005|  005|  005|"),
+        (r#""%2$s %1$s %s" "a" "b""#, "b a b"),
+        (
+            r#""%f %.2f %e %.1e %g %g %g" 1.5 2 1500.0 0.00123 0.0001 1e10 100000"#,
+            "1.500000 2.00 1.500000e+03 1.2e-03 0.0001 1e+10 100000",
+        ),
+        (r#""%05.1f|%+.1f|% .1f|%-8.2f|" 2.55 2.55 2.55 2.55"#, "002.5|+2.5| 2.5|2.55    |"),
+        (r#""%S %s" "a b\"c\\" :key"#, r#""a b\"c\\" :key"#),
+        (r#""%05d|%-05d|% 5d|%+x" -42 42 3 255"#, "-0042|42   |    3|+ff"),
+        (r#""%#o %#x %s %5S" 0 0 nil "a""#, "0 0 nil   \"a\""),
+        (r#""%s" "a" "b""#, "a"),
+    ] {
+        let (kind, told) = folded(&format!("(format {call})"));
+        assert_eq!((kind, told), (DatumKind::String(expected.to_owned()), vec![]), "{call}");
     }
 }
 
