@@ -11,6 +11,7 @@ mod init;
 mod live_tools;
 mod new;
 mod output;
+mod rule;
 mod run;
 mod script_log;
 mod show;
@@ -106,6 +107,7 @@ pub fn main() -> ExitCode {
         Command::Watch(options) => watch::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),
+        Command::Rule(options) => rule::run(&options),
     };
     match result {
         Ok(exit) => match output::stdout_error() {

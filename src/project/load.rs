@@ -1,9 +1,11 @@
 //! Spec files → definitions, compiled schemas and findings.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::levels::{self, Allow, Denied};
 use super::read::read_source;
 use super::scripts::load_scripts;
 use super::{Input, ProjectError};
@@ -11,9 +13,9 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
 use crate::schema::{ToolEntry, compile_tool};
 use crate::script::Script;
-use crate::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower, nearest};
+use crate::spec::{FileKind, Lint, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
-use crate::text::{Location, SourceId, Sources, Span, Spanned};
+use crate::text::{Location, SourceId, Sources, Span};
 use crate::tool::ToolError;
 
 /// Everything that some inputs define.
@@ -30,8 +32,19 @@ pub struct Load {
     pub tools: Vec<LoadedTool>,
     /// Workers, likewise.
     pub workers: Vec<WorkerSpec>,
+    /// MCP servers.
+    pub mcp_servers: Vec<McpServer>,
     /// What is wrong, in source order.
     pub findings: Vec<Diagnostic>,
+    /// The rules that count as errors for `check`.
+    pub(super) denied: Denied,
+}
+
+/// What is said of findings, until they are all there.
+#[derive(Default)]
+struct Levels {
+    lints: Vec<Lint>,
+    allows: Vec<Allow>,
 }
 
 /// A tool with its compiled schema.
@@ -63,8 +76,9 @@ pub enum ScriptState {
 /// # Errors
 /// When a spec file cannot be read.
 pub fn load(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
-    let mut load = load_specs(inputs, from)?;
-    load_scripts(&mut load, from);
+    let (mut load, levels) = read_specs(inputs, from)?;
+    load_scripts(&mut load, &whole_roots(inputs), from);
+    levels::apply(&mut load, &levels.lints, levels.allows, true);
     Ok(load)
 }
 
@@ -73,7 +87,19 @@ pub fn load(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
 /// # Errors
 /// When a file cannot be read.
 pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
+    let (mut load, levels) = read_specs(inputs, from)?;
+    levels::apply(&mut load, &levels.lints, levels.allows, false);
+    Ok(load)
+}
+
+/// The projects of which every file is read.
+fn whole_roots(inputs: &[Input]) -> HashSet<&PathBuf> {
+    inputs.iter().filter(|input| input.whole_project).filter_map(|input| input.root.as_ref()).collect()
+}
+
+fn read_specs(inputs: &[Input], from: &Path) -> Result<(Load, Levels), ProjectError> {
     let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
+    let mut levels = Levels::default();
     for input in inputs {
         for path in &input.files {
             let text = read_source(path)?;
@@ -81,17 +107,20 @@ pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
             let (source, finding) = text.add_to(&mut load.sources, from);
             load.roots.extend(input.root.clone().map(|root| (source, root)));
             if is_text {
-                load_source(&mut load, source, finding.as_ref());
+                load_source(&mut load, &mut levels, source, finding.as_ref());
             }
             load.findings.extend(finding);
         }
     }
     tell_duplicates(&mut load);
-    let whole: HashSet<&PathBuf> =
-        inputs.iter().filter(|input| input.whole_project).filter_map(|input| input.root.as_ref()).collect();
+    let whole = whole_roots(inputs);
     tell_unknown_worker_tools(&mut load, &whole);
+    let mut findings = rules::near_name::check(&load);
+    findings.extend(rules::unknown_target::check(&load));
+    findings.extend(rules::too_many_tools::check(&load, &whole));
+    load.findings.append(&mut findings);
     load.sort_findings();
-    Ok(load)
+    Ok((load, levels))
 }
 
 impl Load {
@@ -113,6 +142,16 @@ impl Load {
         })
     }
 
+    /// Makes errors of the findings that the project denies; the tools that they are about stay valid.
+    pub fn raise_denied(&mut self) {
+        for finding in &mut self.findings {
+            let root = self.roots.get(&finding.primary.source).cloned();
+            if self.denied.contains(&(root, finding.rule.code)) {
+                finding.severity = Severity::Error;
+            }
+        }
+    }
+
     pub(super) fn sort_findings(&mut self) {
         self.findings
             .sort_by_key(|finding| (finding.primary.source, finding.primary.span, finding.rule.code));
@@ -120,14 +159,21 @@ impl Load {
 }
 
 /// `damage`: the finding of bytes that were replaced.
-fn load_source(load: &mut Load, source: SourceId, damage: Option<&Diagnostic>) {
+fn load_source(load: &mut Load, levels: &mut Levels, source: SourceId, damage: Option<&Diagnostic>) {
     let Some(file) = load.sources.get(source) else { return };
+    let start = Location { source, span: Span::default() };
+    load.findings.extend(rules::empty_file::check(start, &file.text));
     let (tree, findings) = parse(source, &file.text);
+    load.findings.extend(findings);
+    let (allows, findings) = levels::read_allows(source, &file.text, &tree);
+    levels.allows.extend(allows);
     load.findings.extend(findings);
     let (definitions, findings) = lower(source, &file.text, &tree, FileKind::of_name(&file.name));
     load.findings.extend(findings);
     let is_damaged =
         |span: Span| damage.is_some() && span.of(&file.text).contains(char::REPLACEMENT_CHARACTER);
+    levels.lints.extend(definitions.lints);
+    load.mcp_servers.extend(definitions.mcp_servers);
     for worker in definitions.workers {
         let valid = worker.valid && !is_damaged(worker.span);
         load.workers.push(WorkerSpec { valid, ..worker });
@@ -147,50 +193,56 @@ fn load_source(load: &mut Load, source: SourceId, damage: Option<&Diagnostic>) {
     }
 }
 
-/// The first definition of each name in each project.
-type Names = HashMap<(Option<PathBuf>, String), Location>;
-
 /// Names are unique in a project, for tools and for workers.
 fn tell_duplicates(load: &mut Load) {
-    let mut first = Names::new();
-    for LoadedTool { tool, .. } in &mut load.tools {
-        let here = Location { source: tool.source, span: tool.name.span };
-        let root = load.roots.get(&tool.source);
-        if let Some(finding) = duplicate(&mut first, root, &tool.name, here, "tools") {
-            tool.valid = false;
-            load.findings.push(finding);
-        }
-    }
-    let mut first = Names::new();
+    tell_duplicate_tools(load);
+    let mut first: HashMap<(Option<PathBuf>, String), Location> = HashMap::new();
     for worker in &mut load.workers {
         let Some(source) = worker.source else { continue };
         let here = Location { source, span: worker.name.span };
-        let root = load.roots.get(&source);
-        if let Some(finding) = duplicate(&mut first, root, &worker.name, here, "workers") {
-            worker.valid = false;
-            load.findings.push(finding);
+        let name = &worker.name.value;
+        match first.entry((load.roots.get(&source).cloned(), name.clone())) {
+            Entry::Vacant(vacant) => drop(vacant.insert(here)),
+            Entry::Occupied(other) => {
+                let other = *other.get();
+                load.findings.push(rules::duplicate_name::finding(here, "workers", name, other, None));
+                worker.valid = false;
+            }
         }
     }
 }
 
-fn duplicate(
-    first: &mut Names,
-    root: Option<&PathBuf>,
-    name: &Spanned<String>,
-    here: Location,
-    what: &str,
-) -> Option<Diagnostic> {
-    let key = (root.cloned(), name.value.clone());
-    let Some(&other) = first.get(&key) else {
-        first.insert(key, here);
-        return None;
-    };
-    let mut finding =
-        Diagnostic::new(&rules::DUPLICATE_NAME, here, format!("two {what} called `{}`", name.value));
-    finding
-        .labels
-        .push(crate::diagnostic::Label { location: other, message: String::from("first defined here") });
-    Some(finding)
+/// An Emacs Lisp file is code that is evaluated in order: there the later definition of a name and category replaces
+/// the earlier. Everywhere else nothing says which of two is meant, and the first stays.
+fn tell_duplicate_tools(load: &mut Load) {
+    let mut first: HashMap<(Option<PathBuf>, String), usize> = HashMap::new();
+    for index in 0..load.tools.len() {
+        let Some(tool) = load.tools.get(index).map(|loaded| &loaded.tool) else { continue };
+        let key = (load.roots.get(&tool.source).cloned(), tool.name.value.clone());
+        let Some(other_index) = first.get(&key).copied() else {
+            first.insert(key, index);
+            continue;
+        };
+        let Some(other) = load.tools.get(other_index).map(|loaded| &loaded.tool) else { continue };
+        let place = |tool: &Tool| Location { source: tool.source, span: tool.name.span };
+        let category =
+            |tool: &Tool| tool.category.as_ref().map_or("misc", |name| name.value.as_str()).to_owned();
+        let (here, there, name) = (place(tool), place(other), &tool.name.value);
+        let (mine, theirs) = (category(tool), category(other));
+        let file = load.sources.get(tool.source).map(|file| FileKind::of_name(&file.name));
+        let is_code = file == Some(FileKind::EmacsLisp) && tool.source == other.source;
+        let (loser, finding) = if is_code && mine == theirs {
+            first.insert(key, index);
+            (other_index, rules::replaced_tool::finding(here, name, there))
+        } else {
+            let categories = (mine != theirs).then_some((theirs.as_str(), mine.as_str()));
+            (index, rules::duplicate_name::finding(here, "tools", name, there, categories))
+        };
+        load.findings.push(finding);
+        if let Some(loser) = load.tools.get_mut(loser) {
+            loser.tool.valid = false;
+        }
+    }
 }
 
 /// Workers of the projects that were read whole name tools that these have.
@@ -210,22 +262,16 @@ fn tell_unknown_worker_tools(load: &mut Load, whole: &HashSet<&PathBuf>) {
         for (wanted, known, what) in lists {
             for name in wanted.iter().flatten().filter(|name| !known.contains(&name.value.as_str())) {
                 let location = Location { source, span: name.span };
-                let message = format!(
-                    "worker `{}` names the {what} `{}`, and the project has no {what} of that name",
-                    worker.name.value, name.value
-                );
-                let mut finding = Diagnostic::new(&rules::UNKNOWN_WORKER_TOOL, location, message);
                 let other = if what == "tool" { &exit } else { &normal };
-                if other.contains(&name.value.as_str()) {
-                    let list = if what == "tool" { ":exit-tools" } else { ":tools" };
-                    finding = finding.labelled(format!("it stands in `{list}`"));
-                } else if let Some(near) = nearest(&name.value, known.iter().copied()) {
-                    finding = finding.labelled(format!("did you mean \"{near}\"?")).maybe_fixed_by(
-                        format!("write \"{near}\""),
-                        name.span,
-                        format!("\"{near}\""),
-                    );
-                }
+                let is_other = other.contains(&name.value.as_str());
+                let finding = rules::unknown_worker_tool::finding(
+                    location,
+                    &worker.name.value,
+                    name,
+                    what,
+                    known,
+                    is_other,
+                );
                 findings.push(finding);
                 worker.valid = false;
             }

@@ -5,11 +5,13 @@
 
 mod discover;
 mod generation;
+mod levels;
 mod live;
 mod load;
 mod read;
 pub mod rules;
 mod scripts;
+mod spare;
 
 pub use discover::{Input, ProjectError, find_root, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};

@@ -7,6 +7,7 @@ mod json;
 mod lower;
 mod nearest;
 mod permissions;
+mod project_forms;
 pub mod rules;
 mod tool;
 mod units;
@@ -17,6 +18,7 @@ pub use json::{Json, JsonKind, Member};
 pub use lower::{FileKind, lower, lower_tool};
 pub use nearest::nearest;
 pub use permissions::Permissions;
+pub use project_forms::{Lint, McpServer, McpTransport};
 pub use tool::{Argument, Effect, TargetOverride, Tool, ToolKind};
 pub use units::{parse_bytes, parse_duration};
 pub use value::ToolValueError;
@@ -29,4 +31,8 @@ pub struct Definitions {
     pub tools: Vec<Tool>,
     /// Workers, in source order.
     pub workers: Vec<WorkerSpec>,
+    /// MCP servers, in source order.
+    pub mcp_servers: Vec<McpServer>,
+    /// What is silenced and raised, in source order.
+    pub lints: Vec<Lint>,
 }

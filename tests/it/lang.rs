@@ -40,7 +40,9 @@ fn load_text(name: &str, text: &str) -> Load {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(name), text).unwrap();
     let inputs = resolve_inputs(&[name.into()], folder.path()).unwrap();
-    load_specs(&inputs, folder.path()).unwrap()
+    let mut load = load_specs(&inputs, folder.path()).unwrap();
+    load.raise_denied();
+    load
 }
 
 fn findings(load: &Load) -> String {

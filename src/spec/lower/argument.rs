@@ -88,7 +88,7 @@ impl Lowerer {
                 Spanned::new(self.take_string("name", value)?, name_span)
             }
             None => {
-                self.tell(&rules::MISSING_NAME, span, String::from("an argument needs a `:name`"));
+                self.findings.push(rules::missing_name::finding(self.at(span), "an argument"));
                 return None;
             }
         };
