@@ -141,8 +141,9 @@ impl<'t> Folder<'t> {
                 Some(number) => DatumKind::Number(number),
                 None => DatumKind::NotFinite(text.to_owned()),
             },
+            // One that cannot be read was told by the reader.
+            Kind::Character if self.tree.fault(id).is_some() => DatumKind::Invalid,
             Kind::Character => {
-                // One that cannot be read was told by the reader.
                 let code = escape::decode_character(text.get(1..).unwrap_or("")).0;
                 code.map_or(DatumKind::Invalid, |code| DatumKind::Number(Number::Integer(i64::from(code))))
             }

@@ -97,6 +97,20 @@ fn every_page_of_the_language_holds() {
     assert!(checked >= 20, "only {checked} claims were checked");
 }
 
+/// One form a line, one mistake a form, one finding a mistake.
+#[test]
+fn one_mistake_is_one_finding() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lang/one_mistake.md");
+    let page = fs::read_to_string(page).unwrap();
+    let blocks = blocks(&page);
+    let forms = blocks.iter().find(|block| block.info == "eld").unwrap().text.lines().count();
+    let found = &blocks.iter().find(|block| block.info == "findings").unwrap().text;
+    let lines: Vec<usize> =
+        found.lines().map(|line| line.split_once(':').unwrap().0.parse().unwrap()).collect();
+    assert!(forms > 40);
+    assert_eq!(lines, (1..=forms).collect::<Vec<_>>());
+}
+
 /// Whatever prefix of a real spec is read, nothing panics and a cut form is named.
 #[test]
 fn every_prefix_of_the_seeds_is_read() {

@@ -6,6 +6,7 @@
 mod chat;
 mod damage;
 mod examples;
+mod findings;
 mod house;
 mod inputs;
 mod lang;

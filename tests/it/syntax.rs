@@ -1,5 +1,6 @@
 //! The reader: right, total, linear.
 
+use deftool::spec::{FileKind, lower};
 use deftool::syntax::{
     Datum, DatumKind, Fault, Folder, Kind, NodeId, Number, Tree, lexpr::from_lexpr, parse,
 };
@@ -194,6 +195,141 @@ fn a_form_knows_its_worst_fault_among_many() {
     let (tree, _) = parse(source(), &text);
     let faults: Vec<_> = tree.roots().map(|root| tree.fault(root)).collect();
     assert_eq!(faults, [None, Some(Fault::Misnested)], "what follows too many faults is not believed");
+}
+
+/// Whatever Emacs reads is skipped under `:function`, in a lambda and as such, and the tools around it compile.
+#[test]
+fn every_reader_construct_is_skipped_in_code() {
+    for construct in [
+        r"?\(",
+        r"?\)",
+        r"?(",
+        r"?)",
+        r"?;",
+        r#"?""#,
+        r#"?\""#,
+        r"?\[",
+        r"?[",
+        r"?\\",
+        r"?a",
+        r"?é",
+        r"?\C-x",
+        r"?\^I",
+        r"?\M-x",
+        r"?\C-\M-x",
+        r"?\S-a",
+        r"?\s-a",
+        r"?\H-a",
+        r"?\A-a",
+        r"?\s",
+        r"? ",
+        r"?\N{SNOWMAN}",
+        r"?\N{U+2603}",
+        r"?\x41",
+        r"?\101",
+        r"?\u00e9",
+        r"?\U0001F600",
+        r"?\C-%",
+        r"?\d",
+        "?\u{201C}",
+        "?\u{200B}",
+        "#s(hash-table test equal data (a 1))",
+        "#s(point 1 2)",
+        r#"#[(x) "\300\207" [x] 1]"#,
+        "#[257 \"\\300\" [] 2]",
+        r#"#("text" 0 4 (face bold))"#,
+        "#&5\"\\37\"",
+        "#^[nil nil]",
+        "#:symbol",
+        "#:",
+        "##",
+        "#_a",
+        "#1=(a . #1#)",
+        "#1=a",
+        "#'car",
+        "#'(lambda (y) y)",
+        "#x1F",
+        "#x-1f",
+        "#o17",
+        "#b101",
+        "#24r1k",
+        "#@4abc)",
+        "#$",
+        "#!skipped ( to the end\n",
+        "'a",
+        "'(a . b)",
+        "'(a .b)",
+        "'(a . (b))",
+        "`(a ,b ,@c [,d])",
+        "``(a ,,b)",
+        "[a [b] (c)]",
+        "'[]",
+        "()",
+        "nil",
+        r#""a ( ; \" \\ [""#,
+        "\"(in the\n(first column\"",
+        r#""\C-\M-a\^@\x41\ \101\N{SNOWMAN}\u00e9""#,
+        "\"join\\\ned\"",
+        "; a comment ( \" [\n",
+        ";;; deftool\n",
+        "foo? 1+ -1+ - + ... a.b a\\ b \\, \\; \\( \\\"",
+        "1. +1 -1. .5 -.5 1e3 1.e3 1.0e+INF 0.0e+NaN",
+        "1_000 0x10 1e 1.5.2 +a -a",
+        "99999999999999999999",
+        ":key ::a a: :",
+        "\u{A0}x\u{A0}",
+        "\t\u{c}\0x",
+        "λ 日本 𝄞",
+        "foo’s",
+        "(defun f () \"Doc\n(with a parenthesis)\" (f))",
+        "(cl-loop for x across \"a\" collect `(,x . ?\\())",
+    ] {
+        for code in [
+            format!("(lambda (x) {construct} x)"),
+            format!("(progn {construct}\n)"),
+            format!("#'(lambda () {construct})"),
+        ] {
+            let first =
+                format!("(gptel-make-tool :name \"first\" :function {code} :description \"Do one.\")");
+            let text = format!("{first}\n(gptel-make-tool :name \"second\" :description \"Do two.\")\n");
+            let (tree, mut findings) = parse(source(), &text);
+            let (definitions, more) = lower(source(), &text, &tree, FileKind::EmacsLisp);
+            findings.extend(more);
+            let told: Vec<_> = findings.iter().map(|finding| &finding.message).collect();
+            let names: Vec<_> =
+                definitions.tools.iter().filter(|tool| tool.valid).map(|tool| &*tool.name.value).collect();
+            assert_eq!((names, told), (vec!["first", "second"], vec![]), "{code}");
+        }
+    }
+}
+
+/// A file as editors of other systems save it means the same.
+#[test]
+fn line_ends_marks_and_blanks_change_nothing() {
+    let plain = "(deftool :name \"a\" :description \"One\ntwo \\\nthree\" ; comment\n :timeout \"5s\")\n";
+    let lowered = |text: &str| {
+        let (tree, findings) = parse(source(), text);
+        let (definitions, more) = lower(source(), text, &tree, FileKind::Specs);
+        assert_eq!((findings.len(), more.len()), (0, 0), "{text:?}");
+        let tool = definitions.tools.into_iter().next().unwrap();
+        (tool.name.value, tool.description.value, tool.timeout)
+    };
+    let expected =
+        (String::from("a"), String::from("One\ntwo three"), Some(std::time::Duration::from_secs(5)));
+    for text in [
+        plain.to_owned(),
+        plain.replace('\n', "\r\n"),
+        format!("\u{FEFF}{plain}"),
+        format!("\u{FEFF}{}", plain.replace('\n', "\r\n")),
+        plain.replace(" :", "\t:"),
+        plain.replace(" :", "\0:"),
+        plain.replace(" :", "\u{A0}:"),
+        plain.replace(" :", "\u{c}\u{b}:"),
+        format!("#!/usr/bin/deftool (\n{plain}"),
+        plain.trim_end().to_owned(),
+    ] {
+        assert_eq!(lowered(&text), expected, "{text:?}");
+    }
 }
 
 fn folded(text: &str) -> (DatumKind, Vec<String>) {

@@ -203,11 +203,13 @@ struct Lowerer {
     findings: Vec<Diagnostic>,
     /// Number of the first finding of the form that is being lowered.
     form_start: usize,
+    /// Whether the reader could not make sense of something in it.
+    is_misread: bool,
 }
 
 impl Lowerer {
     fn new(source: SourceId) -> Self {
-        Self { source, findings: Vec::new(), form_start: 0 }
+        Self { source, findings: Vec::new(), form_start: 0, is_misread: false }
     }
 
     /// Lowers one form. What the reader could not make sense of is not valid.
@@ -219,6 +221,7 @@ impl Lowerer {
         fault: Option<Fault>,
         definitions: &mut Definitions,
     ) {
+        self.is_misread = fault.is_some();
         let tool = match form {
             Form::Tool(kind) => self.lower_tool(kind, span, data),
             Form::Collection => {

@@ -57,7 +57,8 @@ impl Lowerer {
             return None;
         }
         if tool.description.value.trim().is_empty() {
-            if !(written.description && (tool.description.span == Span::default() || self.has_error())) {
+            let is_told = tool.description.span == Span::default() || self.is_misread || self.has_error();
+            if !(written.description && is_told) {
                 let at = self.at(tool.name.span);
                 self.findings.push(rules::missing_description::finding(at, &tool.name.value));
             }
