@@ -23,7 +23,8 @@ impl SpareScripts {
             let absolute = std::path::absolute(root).unwrap_or_else(|_| root.clone());
             of_root.insert(absolute.clone(), scripts_in(&absolute));
         }
-        for loaded in &load.tools {
+        let is_any = of_root.values().any(|files: &BTreeSet<PathBuf>| !files.is_empty());
+        for loaded in load.tools.iter().filter(|_| is_any) {
             let Some(root) = load.roots.get(&loaded.tool.source) else { continue };
             let root = std::path::absolute(root).unwrap_or_else(|_| root.clone());
             if let Some(files) = of_root.get_mut(&root) {

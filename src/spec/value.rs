@@ -1,7 +1,7 @@
 //! Tools from and to `lexpr` values, for Rust programs that write a spec with its `sexp!` macro or hold it as such.
 //!
 //! A value is data: nothing is folded, but a quoted value stands for what it quotes. It has no places: whatever is
-//! found wrong stands at byte 0. What a [`Tool`] does not keep (`:function`, `:confirm` …) does not come back.
+//! found wrong stands at byte 0. What a [`Tool`] does not keep (`:function`) does not come back.
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::syntax::lexpr::{LexprError, Value, from_lexpr, to_lexpr};
@@ -9,7 +9,7 @@ use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{SourceFile, Sources, Span};
 
 use super::json::{Json, JsonKind, Member};
-use super::{Argument, Effect, Tool, ToolKind, lower_tool};
+use super::{Argument, Effect, TargetOverride, Tool, ToolKind, lower_tool};
 
 /// A value that is no valid tool.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +106,27 @@ fn form_of_tool(tool: &Tool) -> Datum {
         Effect::Pure => entry("effect", symbol("pure")),
         Effect::Keyed => entry("effect", symbol("keyed")),
         Effect::Once => {}
+    }
+    if let Some(category) = &tool.category {
+        entry("category", string(&category.value));
+    }
+    for (key, flag) in [("confirm", tool.confirm), ("include", tool.include)] {
+        if flag {
+            entry(key, symbol("t"));
+        }
+    }
+    for (key, examples) in [("accepts", &tool.accepts), ("rejects", &tool.rejects)] {
+        if !examples.is_empty() {
+            entry(key, datum(DatumKind::Vector(examples.iter().map(datum_of_json).collect())));
+        }
+    }
+    if !tool.overrides.is_empty() {
+        let override_of = |over: &TargetOverride| {
+            let description =
+                over.description.iter().flat_map(|text| [keyword("description"), string(&text.value)]);
+            [keyword(&over.target.value), list(description.collect())]
+        };
+        entry("targets", list(tool.overrides.iter().flat_map(override_of).collect()));
     }
     list(form)
 }

@@ -358,7 +358,7 @@ impl<'t> Reader<'t> {
         let token = self.bytes.get(start..end).unwrap_or_default();
         let kind = match token.first() {
             Some(b':') => Kind::Keyword,
-            Some(b'.') if token.len() == 1 => {
+            Some(b'.') if is_dot => {
                 self.dots.push((self.tree.nodes.len() as u32, self.open.last().map(|open| open.id)));
                 Kind::Dot
             }

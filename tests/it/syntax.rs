@@ -74,6 +74,8 @@ fn every_reader_construct() {
         ("\u{FEFF}(a)\r\n(b)\r\n", "(Symbol:a)\n(Symbol:b)"),
         (r"a\ b a\(b \?", "Symbol:a\\ b\nSymbol:a\\(b\nSymbol:\\?"),
         ("a\u{A0}b", "Symbol:a\nSymbol:b"),
+        // A no-break space separates, and makes no dot of a dot.
+        ("(a .\u{A0}b)", "(Symbol:a Symbol:. Symbol:b)"),
         ("(\"a;b\" \"\\\"(\" \"é日\")", "(String:\"a;b\" String:\"\\\"(\" String:\"é日\")"),
         ("#@3abc(x)", "(Symbol:x)"),
         ("'(a 'b)", "Quote<(Symbol:a Quote<Symbol:b>)>"),
@@ -197,6 +199,7 @@ fn a_form_knows_its_worst_fault_among_many() {
     assert_eq!(faults, [None, Some(Fault::Misnested)], "what follows too many faults is not believed");
 }
 
+#[allow(clippy::too_many_lines)] // a table
 /// Whatever Emacs reads is skipped under `:function`, in a lambda and as such, and the tools around it compile.
 #[test]
 fn every_reader_construct_is_skipped_in_code() {

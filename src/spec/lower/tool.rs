@@ -117,21 +117,13 @@ impl Lowerer {
                 tool.effect =
                     self.take_parsed("effect", value, "pure, keyed or once", as_effect).unwrap_or_default();
             }
-            // A function decides in Emacs: a person may be asked.
-            "confirm" => {
-                let is_false = value.is_nil()
-                    || matches!(&value.kind, DatumKind::Keyword(word) if word == ":json-false" || word == ":false");
-                if matches!(value.kind, DatumKind::String(_) | DatumKind::Number(_)) {
-                    self.tell_wrong("confirm", &value, "t, nil or a function");
-                }
-                tool.confirm = !is_false;
-            }
-            "include" => tool.include = value.kind != DatumKind::Invalid && self.take_flag("include", &value),
+            // What Emacs makes of these is its own affair: whatever is not nil is true, a function among them.
+            "confirm" => tool.confirm = is_true(&value),
+            "include" => tool.include = is_true(&value),
             "category" => {
-                tool.category = if value.is_nil() {
-                    None
-                } else {
-                    self.take_string("category", value).map(|text| Spanned::new(text, span))
+                tool.category = match value.kind {
+                    DatumKind::String(name) | DatumKind::Symbol(name) => Some(Spanned::new(name, span)),
+                    _ => None,
                 };
             }
             "accepts" => tool.accepts = self.lower_examples("accepts", value),
@@ -175,6 +167,12 @@ impl Written {
         }
         rules::unknown_tool_key::meant(key.trim_end_matches(':'), &TOOL_KEYS)
     }
+}
+
+fn is_true(value: &Datum) -> bool {
+    let is_false =
+        matches!(&value.kind, DatumKind::Keyword(word) if word == ":json-false" || word == ":false");
+    !is_false && !value.is_nil()
 }
 
 /// A path that does not leave the project.

@@ -17,5 +17,11 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
-    Diagnostic::new(&ODD_PLIST, at, format!("`:{key}` has no value"))
+    let finding = Diagnostic::new(&ODD_PLIST, at, format!("`:{key}` has no value"));
+    match key {
+        "optional" | "async" | "confirm" | "include" | "final-turn" => {
+            finding.maybe_fixed_by(format!("write `:{key} t`"), at.span, format!(":{key} t"))
+        }
+        _ => finding,
+    }
 }
