@@ -343,7 +343,12 @@ impl<'t> Reader<'t> {
                     && dot + 1 < parent.end
                     && last.is_some()
             });
-            if !is_placed {
+            // What is never closed was told.
+            let is_closed = parent.is_none_or(|(_, parent)| {
+                let last = (parent.span.end as usize).checked_sub(1).and_then(|at| self.bytes.get(at));
+                parent.kind.is_prefix() || matches!(last, Some(b')' | b']'))
+            });
+            if !is_placed && is_closed {
                 self.find(rules::bad_dot::finding(self.at(span)));
             }
         }

@@ -288,7 +288,7 @@ fn every_reader_construct_is_skipped_in_code() {
         "(cl-loop for x across \"a\" collect `(,x . ?\\())",
     ] {
         for code in [
-            format!("(lambda (x) {construct} x)"),
+            format!("(lambda (&rest x) {construct} x)"),
             format!("(progn {construct}\n)"),
             format!("#'(lambda () {construct})"),
         ] {

@@ -3,6 +3,7 @@
 mod argument;
 mod collection;
 mod examples;
+mod function;
 mod permission;
 mod plist;
 mod project;
@@ -85,7 +86,11 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
                 lowerer.form_start = lowerer.findings.len();
                 lowerer.findings.append(&mut folder.findings);
                 let fault = tree.fault(node);
+                let known = definitions.tools.len();
                 lowerer.lower_form(form, tree.span(node), data, fault, &mut definitions);
+                if let Some(tool) = definitions.tools.get(known).filter(|tool| tool.valid && is_call) {
+                    lowerer.check_function(tool, tree, text, node);
+                }
                 // Where a parenthesis or quote is missing, everything else that seems wrong follows from it.
                 if fault == Some(Fault::Misnested) {
                     lowerer.findings.truncate(lowerer.form_start);
@@ -249,6 +254,30 @@ impl Lowerer {
             tool.valid &= fault.is_none();
             definitions.tools.push(tool);
         }
+    }
+
+    /// What the lambda under `:function` takes, held against the arguments.
+    fn check_function(&mut self, tool: &Tool, tree: &Tree, text: &str, node: NodeId) {
+        let mut items = tree.children(node);
+        let is_key =
+            |item: &NodeId| tree.kind(*item) == Kind::Keyword && tree.text(*item, text) == ":function";
+        if items.find(is_key).is_none() {
+            return;
+        }
+        let parameters = items.next().and_then(|value| function::parameters_of(tree, text, value));
+        let Some(function::Parameters { span, names, required, has_rest }) = parameters else { return };
+        let callback = tool.is_async.then_some("callback");
+        let arguments = tool.arguments.iter().map(|argument| argument.name.value.as_str());
+        let expected: Vec<&str> = callback.into_iter().chain(arguments).collect();
+        let finding = rules::function_parameters::check(
+            self.at(span),
+            &tool.name.value,
+            &names,
+            required,
+            has_rest,
+            &expected,
+        );
+        self.findings.extend(finding);
     }
 
     /// Servers are read and not used yet: said once a file.

@@ -26,6 +26,7 @@ rules! {
     useless_on_exit: USELESS_ON_EXIT,
     repeated_item: REPEATED_ITEM,
     collection_shape: COLLECTION_SHAPE,
+    function_parameters: FUNCTION_PARAMETERS,
     args_not_a_list: ARGS_NOT_A_LIST,
     duplicate_argument: DUPLICATE_ARGUMENT,
     missing_type: MISSING_TYPE,
