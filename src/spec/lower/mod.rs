@@ -1,5 +1,6 @@
 //! Tree → definitions.
 
+mod argument;
 mod plist;
 mod schema;
 mod tool;
