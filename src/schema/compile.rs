@@ -1,30 +1,45 @@
 //! A spec's tool → what a request holds of it, with findings for what its schema cannot be held to.
 
+use super::examples::{check_calls, check_defaults, span_at};
 use super::target::emit_definition;
-use super::{SchemaError, ToolEntry};
+use super::{SchemaError, ToolEntry, references, rules};
 use crate::diagnostic::Diagnostic;
-use crate::schema::rules;
-use crate::spec::{Json, JsonKind, Tool};
+use crate::spec::Tool;
+use crate::spec::keywords;
 use crate::text::{Location, Span};
 
 /// Compiles `tool`. A keyword that is no JSON Schema is still sent, is not enforced, and is a finding.
 pub fn compile_tool(tool: &Tool) -> (ToolEntry, Vec<Diagnostic>) {
     let (entry, problems) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
-    let findings = problems.iter().filter_map(|problem| report(tool, problem)).collect();
+    let mut findings = Vec::new();
+    if let Some(parameters) = entry.definition.pointer("/function/parameters") {
+        references::check(tool, parameters, &mut findings);
+    }
+    let has_lost_references = !findings.is_empty();
+    findings.extend(problems.iter().filter_map(|problem| report(tool, problem, has_lost_references)));
+    check_defaults(tool, &mut findings);
+    check_calls(tool, &entry.validator, &mut findings);
     (entry, findings)
 }
 
-fn report(tool: &Tool, problem: &SchemaError) -> Option<Diagnostic> {
-    // A misplaced `:required t` has a finding of its own.
-    if problem.path.ends_with("/required") {
-        return None;
-    }
+/// What the validator says of a schema, where no rule said it already.
+fn report(tool: &Tool, problem: &SchemaError, has_lost_references: bool) -> Option<Diagnostic> {
     let location = Location { source: tool.source, span: span_of(tool, &problem.path) };
-    let message = format!("this is no JSON Schema: {}", problem.message);
-    Some(
-        Diagnostic::new(&rules::INVALID_SCHEMA, location, message)
-            .note("it is sent as it is, which some APIs refuse, and deftool does not enforce it"),
-    )
+    let steps: Vec<&str> = problem.path.split('/').collect();
+    let is_keyword = |step: &&str| keywords::find(step).is_some();
+    // `/properties/x/enum/0`: the keyword is what counts.
+    let keyword =
+        steps.iter().rev().find(|step| step.parse::<usize>().is_err()).filter(|step| is_keyword(step));
+    match keyword {
+        Some(&"pattern") => Some(rules::invalid_pattern::finding(location)),
+        Some(&("dependentRequired" | "const" | "default")) => {
+            Some(rules::invalid_schema::finding(location, problem))
+        }
+        // Everything else that a keyword takes was looked at when it was read.
+        Some(_) => None,
+        None if has_lost_references => None,
+        None => Some(rules::invalid_schema::finding(location, problem)),
+    }
 }
 
 /// The place of a pointer into the parameters schema, such as `/properties/unit/items/type`.
@@ -36,26 +51,6 @@ fn span_of(tool: &Tool, pointer: &str) -> Span {
     let Some(member) = argument.schema.iter().find(|member| member.key == first) else {
         return argument.span;
     };
-    let mut span = member.key_span.to(member.value.span);
-    let mut value: &Json = &member.value;
-    for step in steps {
-        value = match &value.kind {
-            JsonKind::Object(members) => match members.iter().find(|member| member.key == step) {
-                Some(member) => {
-                    span = member.key_span.to(member.value.span);
-                    &member.value
-                }
-                None => return span,
-            },
-            JsonKind::Array(items) => match step.parse::<usize>().ok().and_then(|index| items.get(index)) {
-                Some(item) => {
-                    span = item.span;
-                    item
-                }
-                None => return span,
-            },
-            JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => return span,
-        };
-    }
-    span
+    let rest: String = steps.flat_map(|step| [String::from("/"), step]).collect();
+    if rest.is_empty() { member.span() } else { span_at(&member.value, &rest) }
 }

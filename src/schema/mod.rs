@@ -4,6 +4,8 @@
 //! definition to send and the validator for the calls that come back.
 
 mod compile;
+mod examples;
+mod references;
 pub mod rules;
 mod target;
 mod tool_set;

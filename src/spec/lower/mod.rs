@@ -1,6 +1,7 @@
 //! Tree → definitions.
 
 mod argument;
+mod keyword;
 mod plist;
 mod schema;
 mod tool;

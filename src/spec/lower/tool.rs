@@ -81,6 +81,7 @@ impl Lowerer {
             );
             self.tell(&rules::MISSING_DESCRIPTION, tool.name.span, message);
         }
+        self.check_arguments(&tool);
         tool.valid = !self.has_error();
         Some(tool)
     }
@@ -138,7 +139,9 @@ impl Lowerer {
             }
             // Emacs reads these; they change nothing here.
             "confirm" | "include" | "category" => {}
-            "accepts" | "rejects" | "targets" => {
+            "accepts" => tool.accepts = self.lower_calls("accepts", value),
+            "rejects" => tool.rejects = self.lower_calls("rejects", value),
+            "targets" => {
                 let message = format!("`:{key}` is not there yet; it has no effect");
                 self.tell(&rules::UNKNOWN_TOOL_KEY, key_span, message);
             }
