@@ -2,7 +2,7 @@
 
 use super::Lowerer;
 use super::plist::Entry;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::keywords::{self, TYPES, Takes};
 use crate::spec::rules;
 use crate::spec::schema::{Place, Schema};
@@ -41,7 +41,7 @@ impl Lowerer {
                 self.findings.push(finding);
                 // Emacs sends a string or a vector as it is.
                 match found.kind {
-                    DatumKind::Vector(items) => Some(self.lower_schemas(key, items, span)),
+                    DatumKind::Vector(items) => self.lower_schemas(key, items, span),
                     DatumKind::String(text) => Some(Json { span, kind: JsonKind::String(text) }),
                     DatumKind::Number(number) => Some(Json { span, kind: self.json_number(number, span) }),
                     DatumKind::Symbol(_)
@@ -69,8 +69,7 @@ impl Lowerer {
             let (key, key_span) = (entry.key.clone(), entry.key_span);
             if keywords::find(&key).is_none() {
                 // What was likely meant by a misspelt key is not missing.
-                let meant = keywords::in_other_case(&key).or_else(|| nearest(&key, keywords::names()));
-                written.extend(meant.map(str::to_owned));
+                written.extend(meant(&key).map(str::to_owned));
             }
             written.push(key.clone());
             let value = self.lower_keyword(entry, place);
@@ -104,33 +103,38 @@ impl Lowerer {
                 | Takes::Any,
             ) => self.json_value(entry.value),
             None => {
-                self.tell_unknown_keyword(&entry, place);
-                self.json_value(entry.value)
+                let mut finding = self.unknown_keyword(&entry, place);
+                // `:Type string`: the symbol is another mistake only because the key is one.
+                let is_type = meant(&entry.key) == Some("type");
+                let is_word = is_type && matches!(entry.value.kind, DatumKind::Symbol(_));
+                if let Some(finding) = finding.as_mut().filter(|_| is_word) {
+                    finding.severity = Severity::Error;
+                }
+                self.findings.extend(finding);
+                if is_word { None } else { self.json_value(entry.value) }
             }
         }
     }
 
-    fn tell_unknown_keyword(&mut self, entry: &Entry, place: Place<'_>) {
+    fn unknown_keyword(&self, entry: &Entry, place: Place<'_>) -> Option<Diagnostic> {
         let at = self.at(entry.key_span);
         let is_inside = !matches!(place, Place::Argument(_));
-        let finding = match entry.key.as_str() {
-            "optional" if is_inside => rules::optional_misplaced::finding(at),
-            "name" if is_inside => rules::name_misplaced::finding(at),
+        match entry.key.as_str() {
+            "optional" if is_inside => Some(rules::optional_misplaced::finding(at)),
+            "name" if is_inside => Some(rules::name_misplaced::finding(at)),
             key => match keywords::in_other_case(key) {
-                Some(known) => rules::keyword_spelling::finding(at, key, known),
+                Some(known) => Some(rules::keyword_spelling::finding(at, key, known)),
                 // A stray colon was told already: one mistake, one finding.
-                None if key.ends_with(':') => return,
-                None => rules::unknown_argument_key::finding(at, key),
+                None => (!key.ends_with(':')).then(|| rules::unknown_argument_key::finding(at, key)),
             },
-        };
-        self.findings.push(finding);
+        }
     }
 
     /// The value of `:anyOf` and the like.
     fn lower_union(&mut self, key: &str, value: Datum) -> Option<Json> {
         let span = value.span;
         match value.kind {
-            DatumKind::Vector(items) => Some(self.lower_schemas(key, items, span)),
+            DatumKind::Vector(items) => self.lower_schemas(key, items, span),
             DatumKind::Quoted(inner) => {
                 self.tell_quoted(span, &inner);
                 None
@@ -144,10 +148,23 @@ impl Lowerer {
         }
     }
 
-    fn lower_schemas(&mut self, key: &str, items: Vec<Datum>, span: Span) -> Json {
-        let schemas =
-            items.into_iter().filter_map(|item| self.lower_schema(key, item, Place::Nested)).collect();
-        Json { span, kind: JsonKind::Array(schemas) }
+    /// The schemas of a vector; `None` where none of them could be read.
+    fn lower_schemas(&mut self, key: &str, items: Vec<Datum>, span: Span) -> Option<Json> {
+        self.findings.extend(rules::schema_not_a_plist::in_vector(self.source, key, &items));
+        let is_empty = items.is_empty();
+        let mut schemas = Vec::new();
+        for item in items {
+            match item.kind {
+                DatumKind::Symbol(word) if word != "t" => {}
+                DatumKind::String(text) => {
+                    schemas.push(Json { span: item.span, kind: JsonKind::String(text) });
+                }
+                kind => {
+                    schemas.extend(self.lower_schema(key, Datum { span: item.span, kind }, Place::Nested));
+                }
+            }
+        }
+        (is_empty || !schemas.is_empty()).then_some(Json { span, kind: JsonKind::Array(schemas) })
     }
 
     /// A plist of names to schemas.
@@ -249,6 +266,11 @@ impl Lowerer {
     pub(super) fn at(&self, span: Span) -> Location {
         Location { source: self.source, span }
     }
+}
+
+/// The keyword that `key` is likely a misspelling of.
+fn meant(key: &str) -> Option<&'static str> {
+    keywords::in_other_case(key).or_else(|| nearest(key, keywords::names()))
 }
 
 /// Whether it can begin a plist.

@@ -1,8 +1,8 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::diagnostic::Severity;
+use crate::diagnostic::{Edit, Fix, Severity};
 use crate::spec::keywords::TYPES;
 use crate::syntax::{Datum, DatumKind};
-use crate::text::Location;
+use crate::text::{Location, SourceId};
 
 rule! {
     /// something else where a schema belongs
@@ -38,4 +38,31 @@ pub(in crate::spec) fn finding(at: Location, key: &str, found: &Datum) -> Diagno
         }
         _ => finding,
     }
+}
+
+/// Words in a vector of schemas; the first of them is told, and all are mended.
+pub(in crate::spec) fn in_vector(source: SourceId, key: &str, items: &[Datum]) -> Option<Diagnostic> {
+    let mut words = items.iter().filter(|item| match &item.kind {
+        DatumKind::Symbol(word) => word != "t",
+        DatumKind::String(_) => true,
+        _ => false,
+    });
+    let first = words.next()?;
+    let mut finding = finding(Location { source, span: first.span }, key, first);
+    let all = || std::iter::once(first).chain(words.clone());
+    if all().any(|item| matches!(item.kind, DatumKind::Symbol(_))) {
+        finding.severity = Severity::Error;
+    }
+    let edit = |item: &Datum| match &item.kind {
+        DatumKind::Symbol(word) | DatumKind::String(word) if TYPES.contains(&word.as_str()) => {
+            Some(Edit { span: item.span, replacement: format!("(:type {word})") })
+        }
+        _ => None,
+    };
+    finding.fix = all().map(edit).collect::<Option<Vec<_>>>().map(|edits| Fix {
+        title: String::from("write schemas"),
+        edits,
+        is_safe: true,
+    });
+    Some(finding)
 }
