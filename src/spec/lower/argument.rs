@@ -89,6 +89,7 @@ impl Lowerer {
         rules::argument_name::check(self.source, &argument, &mut self.findings);
         rules::idle_description::check(self.source, &argument, &mut self.findings);
         rules::default_on_required::check(self.source, &argument, &mut self.findings);
+        rules::optional_in_words::check(self.source, &argument, &mut self.findings);
         Some(argument)
     }
 

@@ -103,6 +103,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             },
         }
     }
+    rules::type_as_string::merge(&mut lowerer.findings);
     (definitions, lowerer.findings)
 }
 

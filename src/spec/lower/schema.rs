@@ -37,14 +37,16 @@ impl Lowerer {
             DatumKind::Invalid => None,
             kind => {
                 let found = Datum { span, kind };
-                let finding = rules::schema_not_a_plist::finding(self.at(span), key, &found);
-                self.findings.push(finding);
-                // Emacs sends a string or a vector as it is.
+                self.findings.push(rules::schema_not_a_plist::finding(self.at(span), key, &found));
+                // Emacs sends all but a symbol as it is.
                 match found.kind {
-                    DatumKind::Vector(items) => self.lower_schemas(key, items, span),
+                    DatumKind::Vector(items) if rules::schema_not_a_plist::is_writable(&items) => {
+                        Some(self.lower_elements(key, items, span))
+                    }
                     DatumKind::String(text) => Some(Json { span, kind: JsonKind::String(text) }),
                     DatumKind::Number(number) => Some(Json { span, kind: self.json_number(number, span) }),
-                    DatumKind::Symbol(_)
+                    DatumKind::Vector(_)
+                    | DatumKind::Symbol(_)
                     | DatumKind::Keyword(_)
                     | DatumKind::NotFinite(_)
                     | DatumKind::List(_)
@@ -152,6 +154,13 @@ impl Lowerer {
     fn lower_schemas(&mut self, key: &str, items: Vec<Datum>, span: Span) -> Option<Json> {
         self.findings.extend(rules::schema_not_a_plist::in_vector(self.source, key, &items));
         let is_empty = items.is_empty();
+        let schemas = self.lower_elements(key, items, span);
+        let is_lost = matches!(&schemas.kind, JsonKind::Array(items) if items.is_empty()) && !is_empty;
+        (!is_lost).then_some(schemas)
+    }
+
+    /// The elements of a vector of schemas; of words nothing is said any more.
+    fn lower_elements(&mut self, key: &str, items: Vec<Datum>, span: Span) -> Json {
         let mut schemas = Vec::new();
         for item in items {
             match item.kind {
@@ -164,7 +173,7 @@ impl Lowerer {
                 }
             }
         }
-        (is_empty || !schemas.is_empty()).then_some(Json { span, kind: JsonKind::Array(schemas) })
+        Json { span, kind: JsonKind::Array(schemas) }
     }
 
     /// A plist of names to schemas.

@@ -16,7 +16,6 @@ impl Lowerer {
     /// is an object and a vector an array. `None`: it has none; told.
     pub(super) fn json_value(&mut self, datum: Datum) -> Option<Json> {
         let span = datum.span;
-        let described = datum.describe();
         let kind = match datum.kind {
             DatumKind::Invalid => return None,
             DatumKind::String(text) => JsonKind::String(text),
@@ -58,8 +57,12 @@ impl Lowerer {
                 self.tell_quoted(span, &inner);
                 return None;
             }
-            DatumKind::Dotted(..) | DatumKind::NotFinite(_) => {
-                self.findings.push(not_json::other(self.at(span), described));
+            DatumKind::Dotted(..) => {
+                self.findings.push(not_json::dotted(self.at(span)));
+                return None;
+            }
+            DatumKind::NotFinite(number) => {
+                self.findings.push(not_json::not_finite(self.at(span), &number));
                 return None;
             }
         };

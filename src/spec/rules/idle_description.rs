@@ -1,4 +1,4 @@
-use crate::diagnostic::{Diagnostic, rule};
+use crate::diagnostic::{Diagnostic, Severity, rule};
 use crate::spec::{Argument, Json, JsonKind};
 use crate::text::{Location, SourceId};
 
@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "path" :description "The file to read, relative to the project." :type string)))
     /// ```
-    pub(crate) IDLE_DESCRIPTION, "DT240", "idle-description", Warning
+    pub(crate) IDLE_DESCRIPTION, "DT240", "idle-description", Note
 }
 
 pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &mut Vec<Diagnostic>) {
@@ -26,7 +26,9 @@ pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &m
     };
     if text.trim().is_empty() {
         let message = format!("the description of `{name}` is empty");
-        findings.push(Diagnostic::new(&IDLE_DESCRIPTION, at, message));
+        let mut finding = Diagnostic::new(&IDLE_DESCRIPTION, at, message);
+        finding.severity = Severity::Warning;
+        findings.push(finding);
     } else if text.len() <= name.len() + 2 && plain(text) == plain(name) && !plain(name).is_empty() {
         let message = format!("the description of `{name}` says no more than its name");
         findings.push(Diagnostic::new(&IDLE_DESCRIPTION, at, message));

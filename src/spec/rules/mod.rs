@@ -58,6 +58,7 @@ rules! {
     alist_object: ALIST_OBJECT,
     bare_key: BARE_KEY,
     lua_name: LUA_NAME,
+    optional_in_words: OPTIONAL_IN_WORDS,
     unknown_worker_key: UNKNOWN_WORKER_KEY,
     reserved_param: RESERVED_PARAM,
 }

@@ -25,7 +25,12 @@ pub(in crate::spec) fn finding(at: Location, key: &str, found: &Datum) -> Diagno
     let message =
         format!("`:{key}` takes a schema plist such as `(:type string)`, found {}", found.describe());
     let mut finding = Diagnostic::new(&SCHEMA_NOT_A_PLIST, at, message);
-    if matches!(found.kind, DatumKind::Vector(_) | DatumKind::String(_) | DatumKind::Number(_)) {
+    let is_writable = match &found.kind {
+        DatumKind::Vector(items) => is_writable(items),
+        DatumKind::String(_) | DatumKind::Number(_) => true,
+        _ => false,
+    };
+    if is_writable {
         finding.severity = Severity::Warning;
     }
     match &found.kind {
@@ -35,6 +40,9 @@ pub(in crate::spec) fn finding(at: Location, key: &str, found: &Datum) -> Diagno
         }
         DatumKind::Vector(_) if key == "items" => {
             finding.note("one schema holds for every element; a schema for each position is `:prefixItems`")
+        }
+        _ if ["required", "type", "description", "additionalProperties"].contains(&key) => {
+            finding.note(format!("here `{key}` is a property; what is said of the object stands beside `:properties`"))
         }
         _ => finding,
     }
@@ -65,4 +73,9 @@ pub(in crate::spec) fn in_vector(source: SourceId, key: &str, items: &[Datum]) -
         is_safe: true,
     });
     Some(finding)
+}
+
+/// Whether Emacs writes a vector of these, for all that is known without looking into them.
+pub(in crate::spec) fn is_writable(items: &[Datum]) -> bool {
+    !items.iter().any(|item| matches!(&item.kind, DatumKind::Symbol(word) if word != "t"))
 }

@@ -21,7 +21,7 @@ rule! {
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
     let message = format!("`:{key}` is no key of an argument or of JSON Schema");
     let finding = Diagnostic::new(&UNKNOWN_ARGUMENT_KEY, at, message);
-    match nearest(key, keywords::names().chain(["optional"])) {
+    match alias(key).or_else(|| nearest(key, keywords::names().chain(["optional"]))) {
         Some(near) => finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
             format!("write `:{near}`"),
             at.span,
@@ -29,4 +29,19 @@ pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
         ),
         None => finding,
     }
+}
+
+/// What others call a keyword.
+fn alias(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "desc" | "doc" | "documentation" | "help" => "description",
+        "choices" | "values" | "options" | "one-of" => "enum",
+        "min" => "minimum",
+        "max" => "maximum",
+        "regex" | "regexp" => "pattern",
+        "element" | "elements" | "of" => "items",
+        "fields" => "properties",
+        "example" => "examples",
+        _ => return None,
+    })
 }

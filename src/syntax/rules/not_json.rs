@@ -50,9 +50,14 @@ pub(crate) fn list(at: Location, found: &Datum) -> Diagnostic {
     }
 }
 
-/// A dotted list or a number that JSON does not have.
-pub(crate) fn other(at: Location, described: &str) -> Diagnostic {
-    Diagnostic::new(&NOT_JSON, at, format!("{described} of this sort has no JSON form"))
+/// A dotted list.
+pub(crate) fn dotted(at: Location) -> Diagnostic {
+    Diagnostic::new(&NOT_JSON, at, "a dotted list has no JSON form; an object is a plist `(:key value)`")
+}
+
+/// An infinite number or none, as it was written.
+pub(crate) fn not_finite(at: Location, number: &str) -> Diagnostic {
+    Diagnostic::new(&NOT_JSON, at, format!("the number `{number}` has no JSON form"))
 }
 
 /// Brackets in place of the parentheses, where the list is written with nothing but its elements between them.
