@@ -1,41 +1,16 @@
 //! What a spec gives as values of its own schemas: `:default`, `:examples`, `:accepts` and `:rejects`.
 //!
-//! A default that is a plain value of a plain type is held against the type and the `:enum` at once; only for others a
-//! validator is compiled. A schema with a `$ref` is left alone: what it refers to stands elsewhere.
+//! A [`Judge`] says whether a default fits; the calls are held against the tool's own validator.
 
-use std::cell::OnceCell;
-
-use serde_json::Value;
-
-use super::ArgumentValidator;
-use super::rules;
+use super::judge::Judge;
+use super::{ArgumentValidator, rules};
 use crate::diagnostic::Diagnostic;
 use crate::spec::keywords::{self, Takes};
-use crate::spec::schema::is_of_type;
-use crate::spec::{Json, JsonKind, Member, Tool, members_to_map, nearest};
+use crate::spec::{Json, JsonKind, Member, Tool};
 use crate::text::{Location, Span};
 
-/// A value that its schema refuses.
-pub(in crate::schema) struct Misfit {
-    /// Why.
-    pub(in crate::schema) message: String,
-    /// Where it stands and what it may be meant for.
-    meant: Option<(Span, String)>,
-}
-
-impl Misfit {
-    /// With what may be meant.
-    pub(in crate::schema) fn suggest(&self, finding: Diagnostic) -> Diagnostic {
-        match &self.meant {
-            Some((span, known)) => finding.labelled(format!("did you mean {known}?")).maybe_fixed_by(
-                format!("write {known}"),
-                *span,
-                known.clone(),
-            ),
-            None => finding,
-        }
-    }
-}
+/// Most of the `:examples` of one schema that are told.
+const MAX_MISFITS: usize = 5;
 
 /// Holds every `:default` and `:examples` of a tool against the schema that it stands in.
 pub(super) fn check_defaults(tool: &Tool, findings: &mut Vec<Diagnostic>) {
@@ -88,10 +63,9 @@ fn check_members(tool: &Tool, schema: &[Member], findings: &mut Vec<Diagnostic>)
                 }
             }
             ("examples", JsonKind::Array(values)) => {
-                for value in values {
-                    if let Some(misfit) = judge.misfit(value) {
-                        findings.push(rules::example_misfit::finding(at(value.span), &misfit));
-                    }
+                let misfits = values.iter().filter_map(|value| Some((value.span, judge.misfit(value)?)));
+                for (span, misfit) in misfits.take(MAX_MISFITS) {
+                    findings.push(rules::example_misfit::finding(at(span), &misfit));
                 }
             }
             _ => {}
@@ -132,59 +106,4 @@ fn is_nil_elsewhere(schema: &[Member], value: &Json) -> bool {
         schema.iter().find(|member| member.key == "type").and_then(|member| member.value.as_str());
     matches!(&value.kind, JsonKind::Object(members) if members.is_empty())
         && type_name.is_some_and(|name| name != "object" && name != "null")
-}
-
-/// Holds values against one schema.
-struct Judge<'s> {
-    schema: &'s [Member],
-    validator: OnceCell<Option<ArgumentValidator>>,
-}
-
-impl<'s> Judge<'s> {
-    fn new(schema: &'s [Member]) -> Self {
-        Self { schema, validator: OnceCell::new() }
-    }
-
-    fn misfit(&self, value: &Json) -> Option<Misfit> {
-        let plain = ["type", "description", "title", "enum", "default", "examples", "deprecated"];
-        let is_plain = self.schema.iter().all(|member| plain.contains(&member.key.as_str()));
-        let get = |key: &str| self.schema.iter().find(|member| member.key == key).map(|member| &member.value);
-        let type_name = get("type").and_then(Json::as_str);
-        if let Some(name) = type_name
-            && !is_of_type(&value.kind, name)
-        {
-            return Some(Misfit { message: format!("it is no {name}"), meant: None });
-        }
-        if let Some(Json { kind: JsonKind::Array(known), .. }) = get("enum") {
-            let wanted = value.to_value();
-            if !known.iter().any(|known| known.to_value() == wanted) {
-                let near =
-                    value.as_str().and_then(|word| nearest(word, known.iter().filter_map(Json::as_str)));
-                let meant = near.map(|known| (value.span, Value::from(known).to_string()));
-                return Some(Misfit { message: String::from("it is not in the `:enum`"), meant });
-            }
-        }
-        if is_plain && get("type").is_none_or(|value| value.as_str().is_some()) {
-            return None;
-        }
-        let schema = self.schema;
-        let validator = self.validator.get_or_init(|| {
-            let schema = Value::Object(members_to_map(schema));
-            if has_reference(&schema) {
-                return None;
-            }
-            // A schema that does not compile was told.
-            ArgumentValidator::compile("", &schema).ok()
-        });
-        let (_, violation) = validator.as_ref()?.first_violation(&value.to_value())?;
-        Some(Misfit { message: violation.to_string(), meant: None })
-    }
-}
-
-fn has_reference(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => members.contains_key("$ref") || members.values().any(has_reference),
-        Value::Array(items) => items.iter().any(has_reference),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
 }

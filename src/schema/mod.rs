@@ -5,6 +5,7 @@
 
 mod compile;
 mod examples;
+mod judge;
 mod references;
 pub mod rules;
 mod target;

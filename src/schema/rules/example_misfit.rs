@@ -1,5 +1,5 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::examples::Misfit;
+use crate::schema::judge::Misfit;
 use crate::text::Location;
 
 rule! {

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::keywords::{self, TYPES, Takes};
 use crate::spec::rules;
 use crate::spec::schema::{Place, Schema};
-use crate::spec::{Json, JsonKind, Member, nearest};
+use crate::spec::{Json, JsonKind, Member};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Location, Span, Spanned};
 
@@ -69,12 +69,14 @@ impl Lowerer {
         let mut written = Vec::new();
         for entry in entries {
             let (key, key_span) = (entry.key.clone(), entry.key_span);
-            if keywords::find(&key).is_none() {
-                // What was likely meant by a misspelt key is not missing.
-                written.extend(meant(&key).map(str::to_owned));
-            }
+            let meant = match keywords::find(&key) {
+                Some(_) => None,
+                None => rules::unknown_argument_key::meant(&key),
+            };
+            // What was likely meant by a misspelt key is not missing.
+            written.extend(meant.map(str::to_owned));
             written.push(key.clone());
-            let value = self.lower_keyword(entry, place);
+            let value = self.lower_keyword(entry, meant, place);
             members.extend(value.map(|value| Member { key, key_span, value }));
         }
         let schema = Schema { source: self.source, span, place, members: &members, written: &written };
@@ -82,7 +84,8 @@ impl Lowerer {
         members
     }
 
-    fn lower_keyword(&mut self, entry: Entry, place: Place<'_>) -> Option<Json> {
+    /// `meant` is the keyword that an unknown one may be a misspelling of.
+    fn lower_keyword(&mut self, entry: Entry, meant: Option<&'static str>, place: Place<'_>) -> Option<Json> {
         let key = entry.key.as_str();
         match key {
             "type" => return self.lower_type(entry.value),
@@ -105,10 +108,9 @@ impl Lowerer {
                 | Takes::Any,
             ) => self.json_value(entry.value),
             None => {
-                let mut finding = self.unknown_keyword(&entry, place);
+                let mut finding = self.unknown_keyword(&entry, meant, place);
                 // `:Type string`: the symbol is another mistake only because the key is one.
-                let is_type = meant(&entry.key) == Some("type");
-                let is_word = is_type && matches!(entry.value.kind, DatumKind::Symbol(_));
+                let is_word = meant == Some("type") && matches!(entry.value.kind, DatumKind::Symbol(_));
                 if let Some(finding) = finding.as_mut().filter(|_| is_word) {
                     finding.severity = Severity::Error;
                 }
@@ -118,7 +120,7 @@ impl Lowerer {
         }
     }
 
-    fn unknown_keyword(&self, entry: &Entry, place: Place<'_>) -> Option<Diagnostic> {
+    fn unknown_keyword(&self, entry: &Entry, meant: Option<&str>, place: Place<'_>) -> Option<Diagnostic> {
         let at = self.at(entry.key_span);
         let is_inside = !matches!(place, Place::Argument(_));
         match entry.key.as_str() {
@@ -127,7 +129,7 @@ impl Lowerer {
             key => match keywords::in_other_case(key) {
                 Some(known) => Some(rules::keyword_spelling::finding(at, key, known)),
                 // A stray colon was told already: one mistake, one finding.
-                None => (!key.ends_with(':')).then(|| rules::unknown_argument_key::finding(at, key)),
+                None => (!key.ends_with(':')).then(|| rules::unknown_argument_key::finding(at, key, meant)),
             },
         }
     }
@@ -275,11 +277,6 @@ impl Lowerer {
     pub(super) fn at(&self, span: Span) -> Location {
         Location { source: self.source, span }
     }
-}
-
-/// The keyword that `key` is likely a misspelling of.
-fn meant(key: &str) -> Option<&'static str> {
-    keywords::in_other_case(key).or_else(|| nearest(key, keywords::names()))
 }
 
 /// Whether it can begin a plist.

@@ -20,6 +20,9 @@ rule! {
     pub(crate) REQUIRED_UNKNOWN, "DT213", "required-unknown", Error
 }
 
+/// Most names for which a near one is looked up.
+const MAX_SUGGESTIONS: usize = 20;
+
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
     let (Some(required), Some(properties)) = (schema.get("required"), schema.get("properties")) else {
         return;
@@ -29,11 +32,13 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         return;
     };
     let keys: HashSet<&str> = known.iter().map(|property| property.key.as_str()).collect();
-    for name in names {
-        let Some(word) = name.as_str().filter(|word| !keys.contains(word)) else { continue };
+    let unknown = names.iter().filter_map(|name| Some((name, name.as_str()?)));
+    for (index, (name, word)) in unknown.filter(|(_, word)| !keys.contains(word)).enumerate() {
         let message = format!("`:required` names `{word}`, which `:properties` does not have");
         let mut finding = Diagnostic::new(&REQUIRED_UNKNOWN, schema.at(name.span), message);
-        if let Some(near) = nearest(word, known.iter().map(|property| property.key.as_str())) {
+        let candidates = || known.iter().map(|property| property.key.as_str());
+        // Nobody reads the hundredth suggestion, and each has its cost.
+        if let Some(near) = (index < MAX_SUGGESTIONS).then(|| nearest(word, candidates())).flatten() {
             finding = finding.labelled(format!("did you mean \"{near}\"?")).maybe_fixed_by(
                 format!("write \"{near}\""),
                 name.span,

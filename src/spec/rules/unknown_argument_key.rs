@@ -18,10 +18,11 @@ rule! {
     pub(crate) UNKNOWN_ARGUMENT_KEY, "DT206", "unknown-argument-key", Warning
 }
 
-pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
+/// `meant` is what [`meant`] says.
+pub(in crate::spec) fn finding(at: Location, key: &str, meant: Option<&str>) -> Diagnostic {
     let message = format!("`:{key}` is no key of an argument or of JSON Schema");
     let finding = Diagnostic::new(&UNKNOWN_ARGUMENT_KEY, at, message);
-    match alias(key).or_else(|| nearest(key, keywords::names().chain(["optional"]))) {
+    match meant {
         Some(near) => finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
             format!("write `:{near}`"),
             at.span,
@@ -29,6 +30,13 @@ pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
         ),
         None => finding,
     }
+}
+
+/// The keyword that `key` is likely a misspelling of, or another name for.
+pub(in crate::spec) fn meant(key: &str) -> Option<&'static str> {
+    keywords::in_other_case(key)
+        .or_else(|| alias(key))
+        .or_else(|| nearest(key, keywords::names().chain(["optional"])))
 }
 
 /// What others call a keyword.
