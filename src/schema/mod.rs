@@ -4,6 +4,9 @@
 //! definition to send and the validator for the calls that come back.
 
 mod compile;
+mod examples;
+mod judge;
+mod references;
 pub mod rules;
 mod target;
 mod tool_set;

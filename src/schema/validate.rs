@@ -1,6 +1,6 @@
 //! A tool's parameters schema, compiled once, against the arguments of every call.
 
-use jsonschema::{Draft, Validator};
+use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
 /// A schema that cannot be compiled.
@@ -103,12 +103,20 @@ impl ArgumentValidator {
             .validator
             .iter_errors(arguments)
             .take(MAX_VIOLATIONS)
-            .map(|error| Violation {
-                path: path_of_pointer(&error.instance_path().to_string()),
-                message: shorten(&error.to_string()),
-            })
+            .map(|error| violation(&error).1)
             .collect())
     }
+
+    /// The first violation with the JSON pointer of its place.
+    pub(super) fn first_violation(&self, arguments: &Value) -> Option<(String, Violation)> {
+        self.validator.iter_errors(arguments).next().map(|error| violation(&error))
+    }
+}
+
+fn violation(error: &ValidationError<'_>) -> (String, Violation) {
+    let pointer = error.instance_path().to_string();
+    let violation = Violation { path: path_of_pointer(&pointer), message: shorten(&error.to_string()) };
+    (pointer, violation)
 }
 
 /// Removes every `$ref` that does not lead into the schema itself; false where there is none.

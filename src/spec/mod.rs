@@ -4,16 +4,19 @@
 //! as not valid, so that everything after it still knows its name. Nothing here reads a file or looks at a script.
 
 mod json;
+pub(crate) mod keywords;
 mod lower;
 mod nearest;
 mod permissions;
 mod project_forms;
 pub mod rules;
+pub(crate) mod schema;
 mod tool;
 mod units;
 mod value;
 mod worker;
 
+pub(crate) use json::members_to_map;
 pub use json::{Json, JsonKind, Member};
 pub use lower::{FileKind, lower, lower_tool};
 pub use nearest::nearest;

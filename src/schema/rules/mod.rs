@@ -6,4 +6,10 @@ use crate::diagnostic::rules;
 
 rules! {
     invalid_schema: INVALID_SCHEMA,
+    invalid_pattern: INVALID_PATTERN,
+    default_misfit: DEFAULT_MISFIT,
+    example_misfit: EXAMPLE_MISFIT,
+    unresolved_reference: UNRESOLVED_REFERENCE,
+    accepted_example_fails: ACCEPTED_EXAMPLE_FAILS,
+    rejected_example_passes: REJECTED_EXAMPLE_PASSES,
 }

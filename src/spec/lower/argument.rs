@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::Lowerer;
-use super::schema::{KEYWORDS, Place};
-use crate::spec::Argument;
-use crate::spec::rules;
+use super::plist::Entry;
+use crate::spec::schema::Place;
+use crate::spec::{Argument, Tool, keywords, rules};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
@@ -22,16 +22,12 @@ impl Lowerer {
             }
             kind => {
                 let found = Datum { span, kind };
-                let message = format!("`:args` takes a list of argument plists, found {}", found.describe());
-                let finding = self.finding(&rules::ARGS_NOT_A_LIST, span, message);
-                self.findings.push(finding.note("write `:args ((:name \"…\" :type string) …)`"));
+                self.findings.push(rules::args_not_a_list::finding(self.at(span), &found));
                 return Vec::new();
             }
         };
         if matches!(items.first(), Some(Datum { kind: DatumKind::Keyword(_), .. })) {
-            let message = String::from("`:args` takes a list of argument plists, found a single plist");
-            let finding = self.finding(&rules::ARGS_NOT_A_LIST, span, message);
-            self.findings.push(finding.note("wrap it in one more pair of parentheses"));
+            self.findings.push(rules::args_not_a_list::single(self.at(span)));
             return Vec::new();
         }
         let mut arguments: Vec<Argument> = Vec::new();
@@ -47,9 +43,7 @@ impl Lowerer {
             let Some(argument) = self.lower_argument(item) else { continue };
             let Spanned { value: name, span } = &argument.name;
             if let Some(&first) = seen.get(name) {
-                let message = format!("two arguments called `{name}`");
-                let finding = self.finding(&rules::DUPLICATE_ARGUMENT, *span, message);
-                self.findings.push(finding.and_at(first, "first given here"));
+                self.findings.push(rules::duplicate_argument::finding(self.at(*span), name, first));
                 continue;
             }
             seen.insert(name.clone(), *span);
@@ -73,17 +67,14 @@ impl Lowerer {
             }
             kind => {
                 let found = Datum { span, kind };
-                let message =
-                    format!("an argument is a plist `(:name \"…\" :type …)`, found {}", found.describe());
-                self.tell(&rules::ARGS_NOT_A_LIST, span, message);
+                self.findings.push(rules::args_not_a_list::element(self.at(span), &found));
                 return None;
             }
         };
-        let known: Vec<&str> = KEYWORDS.iter().copied().chain(["name", "optional"]).collect();
+        let known: Vec<&str> = keywords::names().chain(["name", "optional"]).collect();
         let mut entries = self.read_plist(items, &known);
-        let name = match entries.iter().position(|entry| entry.key == "name") {
-            Some(index) => {
-                let value = entries.remove(index).value;
+        let name = match take(&mut entries, "name") {
+            Some(Entry { value, .. }) => {
                 let name_span = value.span;
                 Spanned::new(self.take_string("name", value)?, name_span)
             }
@@ -92,20 +83,40 @@ impl Lowerer {
                 return None;
             }
         };
-        let optional = match entries.iter().position(|entry| entry.key == "optional") {
-            Some(index) => {
-                let value = entries.remove(index).value;
-                self.take_flag("optional", &value)
-            }
-            None => false,
-        };
-        let describes_type = ["type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const"];
-        let typed = entries.iter().any(|entry| describes_type.contains(&entry.key.as_str()));
-        let schema = self.lower_keywords(entries, span, Place::Argument);
-        if !typed {
-            let message = format!("the argument `{}` has no `:type`", name.value);
-            self.tell(&rules::MISSING_TYPE, name.span, message);
-        }
-        Some(Argument { name, optional, schema, span })
+        let optional = take(&mut entries, "optional").is_some_and(|entry| self.take_optional(&entry));
+        let schema = self.lower_keywords(entries, span, Place::Argument(&name));
+        let argument = Argument { name, optional, schema, span };
+        rules::argument_name::check(self.source, &argument, &mut self.findings);
+        rules::idle_description::check(self.source, &argument, &mut self.findings);
+        rules::default_on_required::check(self.source, &argument, &mut self.findings);
+        rules::optional_in_words::check(self.source, &argument, &mut self.findings);
+        Some(argument)
     }
+
+    /// As Emacs has it: whatever is not nil is true.
+    fn take_optional(&mut self, entry: &Entry) -> bool {
+        match &entry.value.kind {
+            DatumKind::Symbol(word) if word == "t" => true,
+            DatumKind::List(items) if items.is_empty() => false,
+            DatumKind::Invalid => false,
+            kind => {
+                let finding = rules::optional_not_a_flag::finding(self.at(entry.value.span), kind);
+                self.findings.push(finding);
+                true
+            }
+        }
+    }
+
+    /// What only the whole tool tells of its arguments.
+    pub(super) fn check_arguments(&mut self, tool: &Tool) {
+        rules::similar_arguments::check(tool, &mut self.findings);
+        rules::callback_argument::check(tool, &mut self.findings);
+        rules::lua_name::check(tool, &mut self.findings);
+    }
+}
+
+/// Takes the entry of `key` out.
+fn take(entries: &mut Vec<Entry>, key: &str) -> Option<Entry> {
+    let index = entries.iter().position(|entry| entry.key == key)?;
+    Some(entries.remove(index))
 }

@@ -4,6 +4,7 @@ mod argument;
 mod collection;
 mod examples;
 mod function;
+mod keyword;
 mod permission;
 mod plist;
 mod project;
@@ -12,8 +13,8 @@ mod tool;
 mod value;
 mod worker;
 
-use super::{Definitions, Tool, ToolKind, nearest};
-use crate::diagnostic::{Diagnostic, Rule, Severity};
+use super::{Definitions, Tool, ToolKind};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::rules;
 use crate::syntax::{Datum, DatumKind, Fault, Folder, Kind, NodeId, Tree};
 use crate::text::{Location, SourceId, Span};
@@ -113,6 +114,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
         }
     }
     lowerer.note_mcp(&definitions);
+    rules::type_as_string::merge(&mut lowerer.findings);
     (definitions, lowerer.findings)
 }
 
@@ -289,15 +291,6 @@ impl Lowerer {
 
     fn at(&self, span: Span) -> Location {
         Location { source: self.source, span }
-    }
-
-    /// Adds a finding and hands it out for labels, notes and a fix.
-    fn tell(&mut self, rule: &'static Rule, span: Span, message: String) {
-        self.findings.push(self.finding(rule, span, message));
-    }
-
-    fn finding(&self, rule: &'static Rule, span: Span, message: String) -> Diagnostic {
-        Diagnostic::new(rule, self.at(span), message)
     }
 
     /// Whether the form that is being lowered has an error.

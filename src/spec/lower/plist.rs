@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Lowerer, nearest};
+use super::Lowerer;
 use crate::spec::rules;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
@@ -91,30 +91,6 @@ impl Lowerer {
             }
         }
         entries
-    }
-
-    /// Warns of a key that the place does not know.
-    pub(super) fn tell_unknown_key(
-        &mut self,
-        rule: &'static crate::diagnostic::Rule,
-        entry: &Entry,
-        of: &str,
-        known: &[&str],
-    ) {
-        // A stray colon was told already: one mistake, one finding.
-        if entry.key.ends_with(':') {
-            return;
-        }
-        let key = &entry.key;
-        let mut finding = self.finding(rule, entry.key_span, format!("`:{key}` is no key of {of}"));
-        if let Some(near) = nearest(key, known.iter().copied()) {
-            finding = finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
-                format!("write `:{near}`"),
-                entry.key_span,
-                format!(":{near}"),
-            );
-        }
-        self.findings.push(finding);
     }
 
     /// Tells that a value is of the wrong kind.

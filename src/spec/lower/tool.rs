@@ -73,6 +73,7 @@ impl Lowerer {
         if !self.has_error() {
             self.findings.extend(rules::builtin_name::check(&tool));
         }
+        self.check_arguments(&tool);
         tool.valid = !self.has_error();
         Some(tool)
     }

@@ -43,6 +43,33 @@ rules! {
     inexact_number: INEXACT_NUMBER,
     type_as_string: TYPE_AS_STRING,
     optional_misplaced: OPTIONAL_MISPLACED,
+    keyword_spelling: KEYWORD_SPELLING,
+    keyword_value: KEYWORD_VALUE,
+    required_not_a_vector: REQUIRED_NOT_A_VECTOR,
+    duplicate_item: DUPLICATE_ITEM,
+    schema_not_a_plist: SCHEMA_NOT_A_PLIST,
+    keyword_without_effect: KEYWORD_WITHOUT_EFFECT,
+    empty_range: EMPTY_RANGE,
+    emacs_regexp: EMACS_REGEXP,
+    unknown_format: UNKNOWN_FORMAT,
+    default_on_required: DEFAULT_ON_REQUIRED,
+    enum_without_type: ENUM_WITHOUT_TYPE,
+    const_misfit: CONST_MISFIT,
+    union_not_a_vector: UNION_NOT_A_VECTOR,
+    type_not_a_word: TYPE_NOT_A_WORD,
+    boolean_bound: BOOLEAN_BOUND,
+    argument_name: ARGUMENT_NAME,
+    similar_arguments: SIMILAR_ARGUMENTS,
+    callback_argument: CALLBACK_ARGUMENT,
+    idle_description: IDLE_DESCRIPTION,
+    optional_not_a_flag: OPTIONAL_NOT_A_FLAG,
+    nil_value: NIL_VALUE,
+    name_misplaced: NAME_MISPLACED,
+    contradictory_types: CONTRADICTORY_TYPES,
+    alist_object: ALIST_OBJECT,
+    bare_key: BARE_KEY,
+    lua_name: LUA_NAME,
+    optional_in_words: OPTIONAL_IN_WORDS,
     unknown_worker_key: UNKNOWN_WORKER_KEY,
     reserved_param: RESERVED_PARAM,
     mcp_transport: MCP_TRANSPORT,
@@ -52,4 +79,11 @@ rules! {
     secret_in_file: SECRET_IN_FILE,
     tools_without_budget: TOOLS_WITHOUT_BUDGET,
     timer_over_total: TIMER_OVER_TOTAL,
+}
+
+pub(in crate::spec) use crate::syntax::rules::not_json::as_vector;
+
+/// `text` as a string literal.
+pub(in crate::spec) fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
