@@ -8,7 +8,7 @@
 //! Errors are never silenced: a tool with one is not sent. What is denied counts as an error for `check`
 //! ([`Load::raise_denied`]) and leaves the tool valid.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::Load;
@@ -160,6 +160,17 @@ pub(super) fn apply(load: &mut Load, lints: &[Lint], mut allows: Vec<Allow>, all
             !silenced && !by_project
         })
         .collect();
+    // What the reader could not read hides what was allowed in it.
+    let misread: BTreeSet<(SourceId, u32)> = load
+        .findings
+        .iter()
+        .filter(|finding| finding.rule.code.starts_with("DT0"))
+        .map(|finding| (finding.primary.source, finding.primary.span.start))
+        .collect();
+    let is_misread = |allow: &Allow| {
+        let Span { start, end } = allow.covers;
+        misread.range((allow.source, start)..(allow.source, end.max(start))).next().is_some()
+    };
     for (allow, met) in allows.iter().zip(state.met) {
         let at = Location { source: allow.source, span: allow.word.span };
         let word = &allow.word.value;
@@ -171,7 +182,9 @@ pub(super) fn apply(load: &mut Load, lints: &[Lint], mut allows: Vec<Allow>, all
         let is_known = all || !(rule.code.starts_with("DT4") || rule.code.starts_with("DT5"));
         match met {
             Met::Error(error) => told.push(error_allowed::finding(at, word, Some(error))),
-            Met::Nothing if is_known && !allow.in_script && !rule.code.starts_with("DT5") => {
+            Met::Nothing
+                if is_known && !allow.in_script && !rule.code.starts_with("DT5") && !is_misread(allow) =>
+            {
                 told.push(unused_allow::finding(at, word));
             }
             Met::Nothing | Met::Silenced => {}

@@ -28,6 +28,12 @@ impl Reader<'_> {
             let len = rest.find(|character| !odd_blank::is_odd(character)).unwrap_or(rest.len());
             let span = Span::new(start, start + len);
             self.find(odd_blank::finding(self.at(span), span.of(self.text)));
+            // Within a word nobody sees it, and what is read are two halves.
+            let is_after_word = start.checked_sub(1).is_some_and(|before| !self.delimiter_at(before));
+            if odd_blank::has_no_width(span.of(self.text)) && is_after_word && !self.delimiter_at(start + len)
+            {
+                self.doubt(start, start + len);
+            }
             self.at += len;
             return true;
         }

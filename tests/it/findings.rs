@@ -212,3 +212,22 @@ fn rules_are_listed_and_explained() {
     assert_eq!((unknown.code, unknown.out.as_str()), (2, ""));
     assert!(unknown.err.contains("did you mean `stray-colon`?"), "{}", unknown.err);
 }
+
+/// Allows within allows, and findings in all of them, cost no more than as many beside each other.
+#[test]
+fn many_allows_cost_linear_time() {
+    let many = 20_000;
+    let started = std::time::Instant::now();
+    let nested = "(progn\n;; deftool: allow(missing-description)\n".repeat(many)
+        + &"(gptel-make-tool :name \"a\")\n".repeat(many)
+        + &")".repeat(many);
+    let beside = "(gptel-make-tool :name \"a\") ; deftool: allow(DT112, DT129, no-such)\n".repeat(2_000);
+    let folder = project(&[("nested.el", &nested), ("beside.el", &beside)]);
+    let ended = deftool(folder.path(), &["check", "--format", "concise", "nested.el"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    // One is about the first tool, the one around it about the others.
+    assert_eq!(ended.out.matches("DT126").count(), many - 2);
+    let ended = deftool(folder.path(), &["check", "--format", "concise", "beside.el"]);
+    assert_eq!(ended.out.matches("`no-such` is no rule").count(), 2_000, "{}", ended.err);
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+}

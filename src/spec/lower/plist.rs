@@ -48,7 +48,11 @@ impl Lowerer {
                     self.findings.push(rules::stray_value::without_colon(at, &word));
                     word
                 }
-                DatumKind::String(word) if is_known(&word, known) => {
+                // Without a value after it, it is one itself: `:required "name" "type"`.
+                DatumKind::String(word)
+                    if is_known(&word, known)
+                        && items.peek().is_some_and(|next| !matches!(next.kind, DatumKind::Keyword(_))) =>
+                {
                     let key = word.strip_prefix(':').unwrap_or(&word).to_owned();
                     self.findings.push(rules::key_as_string::finding(at, &key));
                     key

@@ -17,7 +17,7 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
-    Diagnostic::new(&KEY_AS_STRING, at, format!("the key `:{key}` is written as a string")).fixed_by(
+    Diagnostic::new(&KEY_AS_STRING, at, format!("the key `:{key}` is written as a string")).maybe_fixed_by(
         format!("write `:{key}`"),
         at.span,
         format!(":{key}"),

@@ -34,9 +34,14 @@ pub(in crate::syntax) fn finding(at: Location, run: &str) -> Diagnostic {
     let code = u32::from(first);
     let message = format!("U+{code:04X} looks like a blank and is part of a word to Emacs");
     let finding = Diagnostic::new(&ODD_BLANK, at, message);
-    if run.chars().any(is_wide) {
-        finding.fixed_by("write a space", at.span, " ")
-    } else {
+    if has_no_width(run) {
         finding.fixed_by("remove it", at.span, "")
+    } else {
+        finding.fixed_by("write a space", at.span, " ")
     }
+}
+
+/// Whether nothing of it is seen.
+pub(in crate::syntax) fn has_no_width(run: &str) -> bool {
+    !run.chars().any(is_wide)
 }
