@@ -184,13 +184,13 @@ impl<'t> Folder<'t> {
     fn decode_string(&mut self, literal: &str, span: Span) -> String {
         // The quotes may be typographic: told by the reader.
         let mut inside = literal.chars();
-        inside.next();
+        let quote = inside.next().map_or(0, char::len_utf8);
         inside.next_back();
         let inside = inside.as_str();
         let mut problems = Vec::new();
         let value = escape::decode_string(inside, &mut problems).into_owned();
         for problem in problems.into_iter().filter(|problem| problem.rule != &rules::BAD_ESCAPE) {
-            let start = span.start as usize + 1 + problem.at;
+            let start = span.start as usize + quote + problem.at;
             let at = self.at(Span::new(start, start + problem.len));
             self.findings.push(if problem.rule == &rules::RAW_BYTE {
                 rules::raw_byte::finding(at, problem.message)

@@ -89,7 +89,7 @@ fn damaged_specs_go_the_whole_way() {
 fn damage(characters: &mut Vec<char>, random: &mut fastrand::Rng) {
     const ODD: &[char] = &[
         '(', ')', '[', ']', '"', '\\', '?', '#', '\'', '`', ',', '.', ':', ';', '\n', '\r', ' ', '\0', 'é',
-        '\u{A0}',
+        '\u{A0}', '“', '”', '‘', '«', '\u{2003}', '\u{200B}',
     ];
     if characters.is_empty() {
         return;

@@ -538,6 +538,12 @@ fn hostile_text() -> impl Strategy<Value = String> {
         Just("#&3"),
         Just("\0"),
         Just("\u{FEFF}"),
+        Just("“"),
+        Just("”"),
+        Just("‘"),
+        Just("«"),
+        Just("\u{2003}"),
+        Just("\u{200B}"),
     ];
     proptest::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }

@@ -19,8 +19,7 @@ rule! {
 }
 
 /// What other programs call the keys.
-const ALIASES: [(&str, &str); 24] = [
-    ("desc", "description"),
+const ALIASES: [(&str, &str); 23] = [
     ("doc", "description"),
     ("docstring", "description"),
     ("documentation", "description"),
@@ -51,6 +50,10 @@ pub(in crate::spec) fn meant<'k>(key: &str, known: &[&'k str]) -> Option<&'k str
     let alias = ALIASES.iter().find(|(alias, _)| *alias == key).map(|(_, known)| *known);
     match alias.and_then(|alias| known.iter().find(|known| **known == alias)) {
         Some(known) => Some(known),
+        // `:descr` and the like.
+        None if key.len() >= 4 && let Some(known) = known.iter().find(|known| known.starts_with(key)) => {
+            Some(known)
+        }
         None => nearest(key, known.iter().copied()),
     }
 }
