@@ -115,7 +115,12 @@ impl ArgumentValidator {
 
 fn violation(error: &ValidationError<'_>) -> (String, Violation) {
     let pointer = error.instance_path().to_string();
-    let violation = Violation { path: path_of_pointer(&pointer), message: shorten(&error.to_string()) };
+    let mut message = error.to_string();
+    // What is wrong is told after the value, and must not be lost behind it.
+    if message.chars().nth(MAX_QUOTED).is_some() {
+        message = error.masked_with("this value").to_string();
+    }
+    let violation = Violation { path: path_of_pointer(&pointer), message: shorten(&message) };
     (pointer, violation)
 }
 
@@ -213,6 +218,15 @@ mod tests {
         assert!(told.iter().any(|line| line.starts_with(".items[1].n: ")), "{told:?}");
         assert!(told.iter().any(|line| line.contains("location")), "{told:?}");
         assert!(told.iter().any(|line| line.contains("extra")), "{told:?}");
+    }
+
+    #[test]
+    fn a_long_value_does_not_hide_what_is_wrong() {
+        let found = validator().validate(&json!({"location": "x", "unit": "é".repeat(500)})).unwrap_err();
+        assert_eq!(
+            found.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [".unit: this value is not one of \"celsius\" or \"farenheit\""]
+        );
     }
 
     #[test]

@@ -25,27 +25,39 @@ pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {
         _ => format!("`{word}` is no JSON Schema type"),
     };
     let finding = Diagnostic::new(&UNKNOWN_TYPE, at, message);
-    let meant = TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(plain)).or_else(|| alias(plain));
-    match (meant, nearest(plain, TYPES)) {
-        (Some(known), _) => finding
-            .labelled(format!("did you mean `{known}`?"))
-            .fixed_by(format!("write `{known}`"), at.span, known),
-        (None, Some(known)) => finding
-            .labelled(format!("did you mean `{known}`?"))
-            .maybe_fixed_by(format!("write `{known}`"), at.span, known),
-        (None, None) => finding.note(format!("types: {}", TYPES.join(", "))),
+    let known = |word: &str| TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(word));
+    if let Some(known) = known(plain).or_else(|| same_type(plain)) {
+        finding.labelled(format!("did you mean `{known}`?")).fixed_by(format!("write `{known}`"), at.span, known)
+    } else if let Some(known) = kin_type(plain).or_else(|| nearest(plain, TYPES)) {
+        finding.labelled(format!("did you mean `{known}`?")).maybe_fixed_by(
+            format!("write `{known}`"),
+            at.span,
+            known,
+        )
+    } else {
+        finding.note(format!("types: {}", TYPES.join(", ")))
     }
 }
 
 /// What other languages call a type.
-fn alias(word: &str) -> Option<&'static str> {
+fn same_type(word: &str) -> Option<&'static str> {
     Some(match word.to_ascii_lowercase().as_str() {
         "bool" => "boolean",
-        "int" | "long" => "integer",
+        "int" => "integer",
         "float" | "double" => "number",
+        "str" => "string",
+        "dict" => "object",
+        _ => return None,
+    })
+}
+
+/// What is likely sent as a type.
+fn kin_type(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
         "list" | "vector" => "array",
-        "str" | "text" | "file" | "path" | "directory" => "string",
-        "dict" | "map" | "hash-table" | "plist" | "alist" => "object",
+        "text" | "file" | "path" | "directory" => "string",
+        "map" | "hash-table" | "plist" | "alist" => "object",
+        "long" => "integer",
         "nil" | "none" => "null",
         _ => return None,
     })
