@@ -45,6 +45,8 @@ pub(super) enum Command {
     Init(InitOptions),
     /// Add a tool to the project: a spec and its script, ready to run
     New(NewOptions),
+    /// List the rules of check, or explain one
+    Rule(RuleOptions),
 }
 
 #[derive(Debug, Args)]
@@ -216,6 +218,15 @@ pub(super) struct NewOptions {
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RuleOptions {
+    /// Its code or name; none: all of them
+    pub(super) rule: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 impl ValueEnum for Target {

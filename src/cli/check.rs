@@ -14,11 +14,12 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     if options.fixing.diff {
         return show(&inputs, &place.current, options.fixing.unsafe_fixes);
     }
-    let (load, is_whole) = if options.fixing.fix {
+    let (mut load, is_whole) = if options.fixing.fix {
         apply(&inputs, &place.current, options.fixing.unsafe_fixes)?
     } else {
         (load(&inputs, &place.current)?, true)
     };
+    load.raise_denied();
     report::print_report(&load, options.format, options.strict);
     let failed = !is_whole || report::fails(&load, options.strict);
     Ok(if failed { Exit::Failed } else { Exit::Clean })

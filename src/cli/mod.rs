@@ -17,6 +17,7 @@ mod live_tools;
 mod new;
 mod output;
 mod report;
+mod rule;
 mod run;
 mod script_log;
 mod show;
@@ -115,6 +116,7 @@ pub fn main() -> ExitCode {
         Command::Watch(options) => watch::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),
+        Command::Rule(options) => rule::run(&options),
     };
     match result {
         Ok(exit) => match output::stdout_error() {

@@ -44,6 +44,12 @@ pub(super) fn print(text: &str) {
     note(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
+/// Writes painted text to stdout; without its colours where they have no place.
+pub(super) fn print_painted(text: &str) {
+    let mut out = anstream::stdout().lock();
+    note(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
 /// Writes a line to stderr.
 pub(super) fn say(text: &str) {
     let mut err = anstream::stderr().lock();

@@ -142,6 +142,13 @@ impl Diagnostic {
         self.with_fix(title.into(), span, replacement.into(), false)
     }
 
+    /// With a repair of several edits, in source order, that is meant beyond doubt.
+    #[must_use]
+    pub fn fixed_by_edits(mut self, title: impl Into<String>, edits: Vec<Edit>) -> Self {
+        self.fix = Some(Fix { title: title.into(), edits, is_safe: true });
+        self
+    }
+
     fn with_fix(mut self, title: String, span: Span, replacement: String, is_safe: bool) -> Self {
         self.fix = Some(Fix { title, edits: vec![Edit { span, replacement }], is_safe });
         self

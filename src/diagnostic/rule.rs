@@ -4,6 +4,11 @@
 //! `deftool rule` prints and what the documentation of the rules is made of. Codes are stable: `DT0xx` reading, `DT1xx`
 //! forms and plists, `DT2xx` arguments and schemas, `DT3xx` workers, `DT4xx` projects and scripts, `DT5xx` targets, `DT6xx`
 //! import.
+//!
+//! Below the declaration the file says what the finding says: `pub(in crate::ROOM) fn finding(at: Location, …) ->
+//! Diagnostic` takes the facts and gives message, label, notes and fix. A rule that looks at whole things (a tool, a
+//! worker, a project) has `check(…)` instead, which gives its findings. Whoever reads or lowers decides whether
+//! something is wrong and where; no message stands there: `self.findings.push(rules::stray_colon::finding(at, key))`.
 
 use super::Severity;
 

@@ -1,10 +1,12 @@
 //! Spec files → definitions, compiled schemas and findings.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::discover::identity;
+use super::levels::{self, Allow, Denied};
 use super::read::{SourceText, read_source};
 use super::scripts::{find_script, load_scripts};
 use super::{Input, Overlay, ProjectError, parallel};
@@ -12,9 +14,9 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
 use crate::schema::{ToolEntry, compile_tool};
 use crate::script::Script;
-use crate::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower, nearest};
+use crate::spec::{FileKind, Lint, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
-use crate::text::{Location, SourceFile, SourceId, Sources, Span, Spanned};
+use crate::text::{Location, SourceFile, SourceId, Sources, Span};
 use crate::tool::ToolError;
 
 /// Everything that some inputs define.
@@ -35,8 +37,19 @@ pub struct Load {
     pub tools: Vec<LoadedTool>,
     /// Workers, likewise.
     pub workers: Vec<WorkerSpec>,
+    /// MCP servers.
+    pub mcp_servers: Vec<McpServer>,
     /// What is wrong, in source order.
     pub findings: Vec<Diagnostic>,
+    /// The rules that count as errors for `check`.
+    pub(super) denied: Denied,
+}
+
+/// What is said of findings, until they are all there.
+#[derive(Default)]
+struct Levels {
+    lints: Vec<Lint>,
+    allows: Vec<Allow>,
 }
 
 /// A tool with its compiled schema.
@@ -76,8 +89,9 @@ pub fn load(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
 /// # Errors
 /// When a spec file cannot be read.
 pub fn load_with(inputs: &[Input], from: &Path, overlay: &Overlay) -> Result<Load, ProjectError> {
-    let mut load = load_specs_with(inputs, from, overlay)?;
-    load_scripts(&mut load, from);
+    let (mut load, levels) = read_specs(inputs, from, overlay)?;
+    load_scripts(&mut load, &whole_roots(inputs), from);
+    levels::apply(&mut load, &levels.lints, levels.allows, true);
     Ok(load)
 }
 
@@ -86,11 +100,19 @@ pub fn load_with(inputs: &[Input], from: &Path, overlay: &Overlay) -> Result<Loa
 /// # Errors
 /// When a file cannot be read.
 pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
-    load_specs_with(inputs, from, &Overlay::default())
+    let (mut load, levels) = read_specs(inputs, from, &Overlay::default())?;
+    levels::apply(&mut load, &levels.lints, levels.allows, false);
+    Ok(load)
 }
 
-fn load_specs_with(inputs: &[Input], from: &Path, overlay: &Overlay) -> Result<Load, ProjectError> {
+/// The projects of which every file is read.
+fn whole_roots(inputs: &[Input]) -> HashSet<&PathBuf> {
+    inputs.iter().filter(|input| input.whole_project).filter_map(|input| input.root.as_ref()).collect()
+}
+
+fn read_specs(inputs: &[Input], from: &Path, overlay: &Overlay) -> Result<(Load, Levels), ProjectError> {
     let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
+    let mut levels = Levels::default();
     let mut files: Vec<(&Input, PathBuf, bool)> = Vec::new();
     for input in inputs {
         files.extend(input.files.iter().map(|path| (input, path.clone(), false)));
@@ -109,15 +131,21 @@ fn load_specs_with(inputs: &[Input], from: &Path, overlay: &Overlay) -> Result<L
         load.roots.extend(input.root.clone().map(|root| (source, root)));
         load.tools.extend(file.tools);
         load.workers.extend(file.workers);
+        load.mcp_servers.extend(file.mcp_servers);
         load.findings.extend(file.findings);
+        levels.lints.extend(file.levels.lints);
+        levels.allows.extend(file.levels.allows);
     }
     tell_duplicates(&mut load);
-    let whole: HashSet<&PathBuf> =
-        inputs.iter().filter(|input| input.whole_project).filter_map(|input| input.root.as_ref()).collect();
+    let whole = whole_roots(inputs);
     tell_unknown_worker_tools(&mut load, &whole);
+    let mut findings = rules::near_name::check(&load);
+    findings.extend(rules::unknown_target::check(&load));
+    findings.extend(rules::too_many_tools::check(&load, &whole));
+    load.findings.append(&mut findings);
     narrow(&mut load, inputs, &around)?;
     load.sort_findings();
-    Ok(load)
+    Ok((load, levels))
 }
 
 impl Load {
@@ -139,6 +167,16 @@ impl Load {
         })
     }
 
+    /// Makes errors of the findings that the project denies; the tools that they are about stay valid.
+    pub fn raise_denied(&mut self) {
+        for finding in &mut self.findings {
+            let root = self.roots.get(&finding.primary.source).cloned();
+            if self.denied.contains(&(root, finding.rule.code)) {
+                finding.severity = Severity::Error;
+            }
+        }
+    }
+
     pub(super) fn sort_findings(&mut self) {
         self.findings
             .sort_by_key(|finding| (finding.primary.source, finding.primary.span, finding.rule.code));
@@ -152,7 +190,9 @@ struct LoadedFile {
     is_faithful: bool,
     tools: Vec<LoadedTool>,
     workers: Vec<WorkerSpec>,
+    mcp_servers: Vec<McpServer>,
     findings: Vec<Diagnostic>,
+    levels: Levels,
 }
 
 /// Reads the file that will be the source `id`.
@@ -163,8 +203,15 @@ fn load_file(path: &Path, id: SourceId, from: &Path, overlay: &Overlay) -> Resul
     };
     let (is_text, is_faithful) = (text.is_text(), text.is_faithful());
     let (source, damage) = text.into_source(id, from);
-    let mut load =
-        LoadedFile { source, is_faithful, tools: Vec::new(), workers: Vec::new(), findings: Vec::new() };
+    let mut load = LoadedFile {
+        source,
+        is_faithful,
+        tools: Vec::new(),
+        workers: Vec::new(),
+        mcp_servers: Vec::new(),
+        findings: Vec::new(),
+        levels: Levels::default(),
+    };
     if is_text {
         load_text(&mut load, id, damage.as_ref());
     }
@@ -175,12 +222,19 @@ fn load_file(path: &Path, id: SourceId, from: &Path, overlay: &Overlay) -> Resul
 /// `damage`: the finding of bytes that were replaced.
 fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
     let file = &load.source;
+    let start = Location { source: id, span: Span::default() };
+    load.findings.extend(rules::empty_file::check(start, &file.text));
     let (tree, findings) = parse(id, &file.text);
+    load.findings.extend(findings);
+    let (allows, findings) = levels::read_allows(id, &file.text, &tree);
+    load.levels.allows.extend(allows);
     load.findings.extend(findings);
     let (definitions, findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
     load.findings.extend(findings);
     let is_damaged =
         |span: Span| damage.is_some() && span.of(&file.text).contains(char::REPLACEMENT_CHARACTER);
+    load.levels.lints.extend(definitions.lints);
+    load.mcp_servers.extend(definitions.mcp_servers);
     for worker in definitions.workers {
         let valid = worker.valid && !is_damaged(worker.span);
         load.workers.push(WorkerSpec { valid, ..worker });
@@ -236,50 +290,56 @@ fn narrow(load: &mut Load, inputs: &[Input], around: &HashSet<SourceId>) -> Resu
     Ok(())
 }
 
-/// The first definition of each name in each project.
-type Names = HashMap<(Option<PathBuf>, String), Location>;
-
 /// Names are unique in a project, for tools and for workers.
 fn tell_duplicates(load: &mut Load) {
-    let mut first = Names::new();
-    for LoadedTool { tool, .. } in &mut load.tools {
-        let here = Location { source: tool.source, span: tool.name.span };
-        let root = load.roots.get(&tool.source);
-        if let Some(finding) = duplicate(&mut first, root, &tool.name, here, "tools") {
-            tool.valid = false;
-            load.findings.push(finding);
-        }
-    }
-    let mut first = Names::new();
+    tell_duplicate_tools(load);
+    let mut first: HashMap<(Option<PathBuf>, String), Location> = HashMap::new();
     for worker in &mut load.workers {
         let Some(source) = worker.source else { continue };
         let here = Location { source, span: worker.name.span };
-        let root = load.roots.get(&source);
-        if let Some(finding) = duplicate(&mut first, root, &worker.name, here, "workers") {
-            worker.valid = false;
-            load.findings.push(finding);
+        let name = &worker.name.value;
+        match first.entry((load.roots.get(&source).cloned(), name.clone())) {
+            Entry::Vacant(vacant) => drop(vacant.insert(here)),
+            Entry::Occupied(other) => {
+                let other = *other.get();
+                load.findings.push(rules::duplicate_name::finding(here, "workers", name, other, None));
+                worker.valid = false;
+            }
         }
     }
 }
 
-fn duplicate(
-    first: &mut Names,
-    root: Option<&PathBuf>,
-    name: &Spanned<String>,
-    here: Location,
-    what: &str,
-) -> Option<Diagnostic> {
-    let key = (root.cloned(), name.value.clone());
-    let Some(&other) = first.get(&key) else {
-        first.insert(key, here);
-        return None;
-    };
-    let mut finding =
-        Diagnostic::new(&rules::DUPLICATE_NAME, here, format!("two {what} called `{}`", name.value));
-    finding
-        .labels
-        .push(crate::diagnostic::Label { location: other, message: String::from("first defined here") });
-    Some(finding)
+/// An Emacs Lisp file is code that is evaluated in order: there the later definition of a name and category replaces
+/// the earlier. Everywhere else nothing says which of two is meant, and the first stays.
+fn tell_duplicate_tools(load: &mut Load) {
+    let mut first: HashMap<(Option<PathBuf>, String), usize> = HashMap::new();
+    for index in 0..load.tools.len() {
+        let Some(tool) = load.tools.get(index).map(|loaded| &loaded.tool) else { continue };
+        let key = (load.roots.get(&tool.source).cloned(), tool.name.value.clone());
+        let Some(other_index) = first.get(&key).copied() else {
+            first.insert(key, index);
+            continue;
+        };
+        let Some(other) = load.tools.get(other_index).map(|loaded| &loaded.tool) else { continue };
+        let place = |tool: &Tool| Location { source: tool.source, span: tool.name.span };
+        let category =
+            |tool: &Tool| tool.category.as_ref().map_or("misc", |name| name.value.as_str()).to_owned();
+        let (here, there, name) = (place(tool), place(other), &tool.name.value);
+        let (mine, theirs) = (category(tool), category(other));
+        let file = load.sources.get(tool.source).map(|file| FileKind::of_name(&file.name));
+        let is_code = file == Some(FileKind::EmacsLisp) && tool.source == other.source;
+        let (loser, finding) = if is_code && mine == theirs {
+            first.insert(key, index);
+            (other_index, rules::replaced_tool::finding(here, name, there))
+        } else {
+            let categories = (mine != theirs).then_some((theirs.as_str(), mine.as_str()));
+            (index, rules::duplicate_name::finding(here, "tools", name, there, categories))
+        };
+        load.findings.push(finding);
+        if let Some(loser) = load.tools.get_mut(loser) {
+            loser.tool.valid = false;
+        }
+    }
 }
 
 /// Workers of the projects that were read whole name tools that these have.
@@ -299,22 +359,16 @@ fn tell_unknown_worker_tools(load: &mut Load, whole: &HashSet<&PathBuf>) {
         for (wanted, known, what) in lists {
             for name in wanted.iter().flatten().filter(|name| !known.contains(&name.value.as_str())) {
                 let location = Location { source, span: name.span };
-                let message = format!(
-                    "worker `{}` names the {what} `{}`, and the project has no {what} of that name",
-                    worker.name.value, name.value
-                );
-                let mut finding = Diagnostic::new(&rules::UNKNOWN_WORKER_TOOL, location, message);
                 let other = if what == "tool" { &exit } else { &normal };
-                if other.contains(&name.value.as_str()) {
-                    let list = if what == "tool" { ":exit-tools" } else { ":tools" };
-                    finding = finding.labelled(format!("it stands in `{list}`"));
-                } else if let Some(near) = nearest(&name.value, known.iter().copied()) {
-                    finding = finding.labelled(format!("did you mean \"{near}\"?")).maybe_fixed_by(
-                        format!("write \"{near}\""),
-                        name.span,
-                        format!("\"{near}\""),
-                    );
-                }
+                let is_other = other.contains(&name.value.as_str());
+                let finding = rules::unknown_worker_tool::finding(
+                    location,
+                    &worker.name.value,
+                    name,
+                    what,
+                    known,
+                    is_other,
+                );
                 findings.push(finding);
                 worker.valid = false;
             }

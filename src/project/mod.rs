@@ -5,6 +5,7 @@
 
 mod discover;
 mod generation;
+mod levels;
 mod live;
 mod load;
 mod overlay;
@@ -12,6 +13,7 @@ mod parallel;
 mod read;
 pub mod rules;
 mod scripts;
+mod spare;
 mod watch;
 mod write;
 

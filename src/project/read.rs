@@ -101,12 +101,7 @@ impl SourceText {
         // Everything before the first bad byte is unchanged, so its offset holds in the mended text.
         let finding = self.bad_byte.map(|at| {
             let location = Location { source: id, span: Span::new(at, at + '\u{FFFD}'.len_utf8()) };
-            let finding = Diagnostic::new(&rules::INVALID_UTF8, location, "this is not UTF-8");
-            if is_text {
-                finding.note("save the file as UTF-8; reading went on with a replacement character")
-            } else {
-                finding.note("the file holds no text and was not read")
-            }
+            rules::invalid_utf8::finding(location, is_text)
         });
         (source, finding)
     }

@@ -1,6 +1,6 @@
 //! The script of each tool: found, compiled, held against its spec. Never run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,19 +8,22 @@ use std::sync::Arc;
 use super::Load;
 use super::load::ScriptState;
 use super::read::display_name;
-use crate::diagnostic::{Diagnostic, Rule};
+use super::spare::SpareScripts;
+use crate::diagnostic::Diagnostic;
 use crate::project::rules;
 use crate::script::{
     Contract, LoadProblem, MAX_SOURCE, Parameter, PathGrant, Permissions, Returned, Script, check_script,
 };
 use crate::spec::{Tool, ToolKind};
-use crate::text::{Location, SourceFile, SourceId, Span, count};
+use crate::text::{Location, SourceFile, SourceId, Span};
 use crate::tool::{ToolError, ToolErrorKind};
 
 /// Looks for the scripts of every normal tool of `load`. Without a project there are none to look for.
-pub(super) fn load_scripts(load: &mut Load, from: &Path) {
+/// In the projects of `whole`, files that no tool runs are told.
+pub(super) fn load_scripts(load: &mut Load, whole: &HashSet<&PathBuf>, from: &Path) {
     let mut files = Files::default();
     let mut told_elisp = Vec::new();
+    let mut spare = SpareScripts::of(load, whole);
     for index in 0..load.tools.len() {
         let Some(loaded) = load.tools.get(index) else { continue };
         // A broken spec is told already; what its script lacks may follow from that.
@@ -31,9 +34,13 @@ pub(super) fn load_scripts(load: &mut Load, from: &Path) {
         let Some(root) = load.roots.get(&tool.source).cloned() else { continue };
         let root = std::path::absolute(&root).unwrap_or(root);
         let state = match find_script(&root, &tool) {
-            Some(path) => load_script(load, &mut files, &tool, &root, &path, from),
+            Some(path) => {
+                tell_twin(load, &tool, &root, &path, from);
+                load_script(load, &mut files, &tool, &root, &path, from)
+            }
             None => {
-                let error = tell_missing(load, &tool, &root, from, &mut told_elisp);
+                let near = spare.take_near(&root, &tool);
+                let error = tell_missing(load, &tool, &root, near, from, &mut told_elisp);
                 ScriptState::Broken(error)
             }
         };
@@ -41,7 +48,19 @@ pub(super) fn load_scripts(load: &mut Load, from: &Path) {
             loaded.script = state;
         }
     }
+    spare.tell(load, from);
     load.sort_findings();
+}
+
+/// `NAME.lua` goes before `NAME.luau`.
+fn tell_twin(load: &mut Load, tool: &Tool, root: &Path, used: &Path, from: &Path) {
+    let places = script_places(root, tool);
+    let other = places.iter().find(|place| place.as_path() != used && place.exists());
+    if let Some(other) = other {
+        let at = Location { source: tool.source, span: tool.name.span };
+        let (used, other) = (display_name(used, from), display_name(other, from));
+        load.findings.push(rules::twin_scripts::finding(at, &tool.name.value, &used, &other));
+    }
 }
 
 /// The script files of one load: several tools may name the same.
@@ -75,8 +94,9 @@ fn tell_missing(
     load: &mut Load,
     tool: &Tool,
     root: &Path,
+    near: Option<PathBuf>,
     from: &Path,
-    told_elisp: &mut Vec<crate::text::SourceId>,
+    told_elisp: &mut Vec<SourceId>,
 ) -> ToolError {
     let name = &tool.name.value;
     let wanted = script_places(root, tool).first().map_or_else(String::new, |path| display_name(path, from));
@@ -87,15 +107,14 @@ fn tell_missing(
         // People check their Emacs configuration: a page of these would hide what is wrong in it.
         if !told_elisp.contains(&tool.source) {
             told_elisp.push(tool.source);
-            let message = format!(
-                "`{name}` is implemented in Emacs Lisp; deftool checks and compiles it, and cannot run it"
-            );
-            let note = format!("to run it here, write {wanted}; further tools of this file are not told");
-            load.findings.push(Diagnostic::new(&rules::EMACS_LISP_ONLY, location, message).note(note));
+            load.findings.push(rules::emacs_lisp_only::finding(location, name, &wanted));
         }
     } else {
-        let note = "a script returns one function that takes the arguments in :args order";
-        load.findings.push(Diagnostic::new(&rules::MISSING_SCRIPT, location, message.clone()).note(note));
+        let is_named = tool.script.is_some();
+        // Named in the spec, a path is relative to the project; elsewhere as the user sees it.
+        let near = near.map(|near| display_name(&near, if is_named { root } else { from }));
+        let finding = rules::missing_script::finding(location, &message, near.as_deref(), is_named);
+        load.findings.push(finding);
     }
     ToolError::new(ToolErrorKind::Load, message)
 }
@@ -118,7 +137,7 @@ fn load_script(
         Err(error) => {
             let message = format!("the script of `{}` cannot be read: {name}: {error}", tool.name.value);
             let location = Location { source: tool.source, span: tool.name.span };
-            load.findings.push(Diagnostic::new(&rules::UNREADABLE, location, message.clone()));
+            load.findings.push(rules::unreadable::finding(location, &message));
             return ScriptState::Broken(ToolError::new(ToolErrorKind::Load, message));
         }
     };
@@ -135,7 +154,7 @@ fn load_script(
     script.memory = tool.memory;
     script.permissions = resolve_permissions(tool, root);
     let broken = match check_script(&script) {
-        Err(problem) => Some(tell_problem(load, file, &script, &problem)),
+        Err(problem) => Some(tell_problem(load, file, &script, tool.source, &problem)),
         Ok(contract) => tell_contract(load, file, tool, &script, &contract),
     };
     match broken {
@@ -145,7 +164,7 @@ fn load_script(
 }
 
 /// At most one byte more than a script may have, so that a huge or endless file is refused by its length.
-fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+pub(super) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(std::io::Error::other("it is no regular file"));
@@ -167,20 +186,18 @@ fn resolve_permissions(tool: &Tool, root: &Path) -> Permissions {
     }
 }
 
-fn tell_problem(load: &mut Load, file: &mut ScriptFile, script: &Script, problem: &LoadProblem) -> ToolError {
+fn tell_problem(
+    load: &mut Load,
+    file: &mut ScriptFile,
+    script: &Script,
+    tool_source: SourceId,
+    problem: &LoadProblem,
+) -> ToolError {
     if std::mem::replace(&mut file.is_told, true) {
         return ToolError::new(ToolErrorKind::Load, problem.to_string());
     }
-    let message = format!("the script of `{}` does not compile: {}", script.tool, problem.message);
-    tell_in_script(
-        load,
-        file,
-        script,
-        &rules::SCRIPT_DOES_NOT_COMPILE,
-        problem.line.unwrap_or(1),
-        message,
-        &[],
-    );
+    let at = place_in_script(load, file, script, tool_source, problem.line.unwrap_or(1));
+    load.findings.push(rules::script_does_not_compile::finding(at, &script.tool, &problem.message));
     ToolError::new(ToolErrorKind::Load, problem.to_string())
 }
 
@@ -191,12 +208,11 @@ fn tell_contract(
     script: &Script,
     contract: &Contract,
 ) -> Option<ToolError> {
-    let (message, line, rule, notes) = match &contract.returned {
+    let (line, finding) = match &contract.returned {
         Returned::Unknown => return None,
         Returned::NoFunction(what) => {
-            let message =
-                format!("the script of `{}` returns {what}; it must return a function", script.tool);
-            (message, 1, &rules::SCRIPT_WITHOUT_FUNCTION, vec![])
+            let at = place_in_script(load, file, script, tool.source, 1);
+            (1, rules::script_without_function::finding(at, &script.tool, what))
         }
         Returned::Function { parameters, is_vararg, line } => {
             let mut expected: Vec<&str> = tool.arguments.iter().map(|a| a.name.value.as_str()).collect();
@@ -204,44 +220,42 @@ fn tell_contract(
                 expected.insert(0, "callback");
             }
             if parameters.len() == expected.len() || (*is_vararg && parameters.len() < expected.len()) {
+                let nowhere = Location { source: tool.source, span: Span::default() };
+                let swapped = rules::swapped_parameters::check(nowhere, &script.tool, parameters, &expected);
+                if let Some(finding) = swapped {
+                    let primary = place_in_script(load, file, script, tool.source, *line);
+                    load.findings.push(Diagnostic { primary, ..finding });
+                }
                 return None;
             }
-            let message = format!(
-                "the function of `{}` takes {} and the spec gives {}",
-                script.tool,
-                count(parameters.len(), "parameter"),
-                count(expected.len(), "argument"),
-            );
-            let mut notes = vec![format!("write `function({})`", expected.join(", "))];
-            if tool.is_async {
-                notes.push(String::from("the spec says `:async t`, so the callback comes first"));
-            }
-            (message, *line, &rules::SCRIPT_ARITY, notes)
+            let at = place_in_script(load, file, script, tool.source, *line);
+            let found = parameters.len();
+            (*line, rules::script_arity::finding(at, &script.tool, found, &expected, tool.is_async))
         }
     };
-    tell_in_script(load, file, script, rule, line, message.clone(), &notes);
-    Some(ToolError::new(ToolErrorKind::Load, format!("{}:{line}: {message}", script.file)))
+    let error = format!("{}:{line}: {}", script.file, finding.message);
+    load.findings.push(finding);
+    Some(ToolError::new(ToolErrorKind::Load, error))
 }
 
-/// A finding at a line of the script, which thereby becomes one of the sources.
-fn tell_in_script(
+/// A line of the script, which thereby becomes one of the sources, of the project that `spec` is of.
+fn place_in_script(
     load: &mut Load,
     file: &mut ScriptFile,
     script: &Script,
-    rule: &'static Rule,
+    spec: SourceId,
     line: usize,
-    message: String,
-    notes: &[String],
-) {
+) -> Location {
     let source = *file.source.get_or_insert_with(|| {
         load.sources.add(SourceFile::new(&*script.file, String::from_utf8_lossy(&script.source).into_owned()))
     });
+    if let Some(root) = load.roots.get(&spec).cloned() {
+        load.roots.insert(source, root);
+    }
     let text = load.sources.get(source).map_or("", |file| &file.text);
     let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
     let of_line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
     let indent = of_line.len() - of_line.trim_start().len();
     let span = Span::new(start + indent, start + of_line.trim_end().len().max(indent));
-    let mut finding = Diagnostic::new(rule, Location { source, span }, message);
-    finding.notes.extend(notes.iter().cloned());
-    load.findings.push(finding);
+    Location { source, span }
 }

@@ -1,61 +1,69 @@
 //! A spec's tool → what a request holds of it, with findings for what its schema cannot be held to.
 
+use serde_json::Value;
+
+use super::examples::{check_calls, check_defaults, span_at};
 use super::target::emit_definition;
-use super::{SchemaError, ToolEntry};
+use super::{SchemaError, ToolEntry, references, rules};
 use crate::diagnostic::Diagnostic;
-use crate::schema::rules;
-use crate::spec::{Json, JsonKind, Tool};
+use crate::spec::Tool;
+use crate::spec::keywords::{self, Takes};
 use crate::text::{Location, Span};
 
 /// Compiles `tool`. A keyword that is no JSON Schema is still sent, is not enforced, and is a finding.
 pub fn compile_tool(tool: &Tool) -> (ToolEntry, Vec<Diagnostic>) {
     let (entry, problems) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
-    let findings = problems.iter().filter_map(|problem| report(tool, problem)).collect();
+    let mut findings = Vec::new();
+    let parameters = entry.definition.pointer("/function/parameters").unwrap_or(&Value::Null);
+    references::check(tool, parameters, &mut findings);
+    let has_lost_references = !findings.is_empty();
+    for problem in &problems {
+        let is_text = parameters.pointer(&problem.path).is_some_and(Value::is_string);
+        findings.extend(report(tool, problem, is_text, has_lost_references));
+    }
+    check_defaults(tool, &mut findings);
+    check_calls(tool, &entry.validator, &mut findings);
     (entry, findings)
 }
 
-fn report(tool: &Tool, problem: &SchemaError) -> Option<Diagnostic> {
-    // A misplaced `:required t` has a finding of its own.
-    if problem.path.ends_with("/required") {
-        return None;
-    }
+/// What the validator says of a schema, where no rule said it already. `is_text`: it says it of a string.
+fn report(
+    tool: &Tool,
+    problem: &SchemaError,
+    is_text: bool,
+    has_lost_references: bool,
+) -> Option<Diagnostic> {
     let location = Location { source: tool.source, span: span_of(tool, &problem.path) };
-    let message = format!("this is no JSON Schema: {}", problem.message);
-    Some(
-        Diagnostic::new(&rules::INVALID_SCHEMA, location, message)
-            .note("it is sent as it is, which some APIs refuse, and deftool does not enforce it"),
-    )
+    // `/properties/x/enum/0`: the keyword is what counts.
+    let mut steps = problem.path.rsplit('/').skip_while(|step| step.parse::<usize>().is_ok());
+    let (last, parent) = (steps.next().unwrap_or_default(), steps.next().unwrap_or_default());
+    match keywords::find(last).map(|_| last) {
+        Some("pattern") if is_text => Some(rules::invalid_pattern::finding(location)),
+        Some("dependentRequired") => Some(rules::invalid_schema::finding(location, problem)),
+        // Everything else that a keyword takes was looked at when it was read, and so were the schemas of a plist.
+        Some(_) => None,
+        None if has_lost_references
+            || keywords::find(parent).is_some_and(|keyword| keyword.takes == Takes::Named) =>
+        {
+            None
+        }
+        None => Some(rules::invalid_schema::finding(location, problem)),
+    }
 }
 
 /// The place of a pointer into the parameters schema, such as `/properties/unit/items/type`.
 fn span_of(tool: &Tool, pointer: &str) -> Span {
-    let mut steps = pointer.split('/').skip(2).map(|step| step.replace("~1", "/").replace("~0", "~"));
-    let argument = steps.next().and_then(|name| tool.arguments.iter().find(|known| known.name.value == name));
+    // As in `/properties/unit/items/type`.
+    let mut parts = pointer.splitn(5, '/').skip(2);
+    let plain = |step: &str| step.replace("~1", "/").replace("~0", "~");
+    let name = parts.next().map(plain);
+    let argument = name.and_then(|name| tool.arguments.iter().find(|known| known.name.value == name));
     let Some(argument) = argument else { return tool.name.span };
-    let Some(first) = steps.next() else { return argument.span };
-    let Some(member) = argument.schema.iter().find(|member| member.key == first) else {
-        return argument.span;
-    };
-    let mut span = member.key_span.to(member.value.span);
-    let mut value: &Json = &member.value;
-    for step in steps {
-        value = match &value.kind {
-            JsonKind::Object(members) => match members.iter().find(|member| member.key == step) {
-                Some(member) => {
-                    span = member.key_span.to(member.value.span);
-                    &member.value
-                }
-                None => return span,
-            },
-            JsonKind::Array(items) => match step.parse::<usize>().ok().and_then(|index| items.get(index)) {
-                Some(item) => {
-                    span = item.span;
-                    item
-                }
-                None => return span,
-            },
-            JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => return span,
-        };
+    let keyword = parts.next().map(plain);
+    let member = keyword.and_then(|key| argument.schema.iter().find(|member| member.key == key));
+    match (member, parts.next()) {
+        (Some(member), Some(rest)) => span_at(&member.value, &format!("/{rest}")),
+        (Some(member), None) => member.span(),
+        (None, _) => argument.span,
     }
-    span
 }

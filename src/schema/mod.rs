@@ -5,8 +5,11 @@
 //! tools, [`emit_gptel`] the one to Emacs.
 
 mod compile;
+mod examples;
 mod gptel;
 mod import;
+mod judge;
+mod references;
 pub mod rules;
 mod target;
 mod tool_set;

@@ -1,6 +1,6 @@
 //! A tool's parameters schema, compiled once, against the arguments of every call.
 
-use jsonschema::{Draft, Validator};
+use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
 /// A schema that cannot be compiled.
@@ -103,12 +103,25 @@ impl ArgumentValidator {
             .validator
             .iter_errors(arguments)
             .take(MAX_VIOLATIONS)
-            .map(|error| Violation {
-                path: path_of_pointer(&error.instance_path().to_string()),
-                message: shorten(&error.to_string()),
-            })
+            .map(|error| violation(&error).1)
             .collect())
     }
+
+    /// The first violation with the JSON pointer of its place.
+    pub(super) fn first_violation(&self, arguments: &Value) -> Option<(String, Violation)> {
+        self.validator.iter_errors(arguments).next().map(|error| violation(&error))
+    }
+}
+
+fn violation(error: &ValidationError<'_>) -> (String, Violation) {
+    let pointer = error.instance_path().to_string();
+    let mut message = error.to_string();
+    // What is wrong is told after the value, and must not be lost behind it.
+    if message.chars().nth(MAX_QUOTED).is_some() {
+        message = error.masked_with("this value").to_string();
+    }
+    let violation = Violation { path: path_of_pointer(&pointer), message: shorten(&message) };
+    (pointer, violation)
 }
 
 /// Removes every `$ref` that does not lead into the schema itself; false where there is none.
@@ -205,6 +218,15 @@ mod tests {
         assert!(told.iter().any(|line| line.starts_with(".items[1].n: ")), "{told:?}");
         assert!(told.iter().any(|line| line.contains("location")), "{told:?}");
         assert!(told.iter().any(|line| line.contains("extra")), "{told:?}");
+    }
+
+    #[test]
+    fn a_long_value_does_not_hide_what_is_wrong() {
+        let found = validator().validate(&json!({"location": "x", "unit": "é".repeat(500)})).unwrap_err();
+        assert_eq!(
+            found.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [".unit: this value is not one of \"celsius\" or \"farenheit\""]
+        );
     }
 
     #[test]

@@ -4,8 +4,7 @@
 //! found wrong where that something stands.
 
 use super::json::{Json, JsonKind, Member};
-use super::keyword::Holds;
-use super::lower::TYPES;
+use super::keywords::{self, TYPES, Takes};
 use super::{Argument, Effect, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
@@ -134,20 +133,21 @@ fn datum_of_schema(json: &Json) -> Datum {
 fn schema_entries(members: &[Member]) -> Vec<Datum> {
     let value = |member: &Member| {
         let json = &member.value;
-        match (Holds::of(&member.key), &json.kind) {
-            (Holds::Types, _) => datum_of_type(json),
-            (Holds::Schema, JsonKind::Object(_)) => datum_of_schema(json),
-            (Holds::Schema | Holds::Schemas, JsonKind::Array(schemas)) => {
-                datum(DatumKind::Vector(schemas.iter().map(datum_of_schema).collect()), json.span)
-            }
-            (Holds::Named, JsonKind::Object(named)) => list(
+        let takes = keywords::takes(&member.key);
+        match &json.kind {
+            _ if member.key == "type" => datum_of_type(json),
+            JsonKind::Object(_) if takes == Takes::Schema => datum_of_schema(json),
+            JsonKind::Object(named) if takes == Takes::Named => list(
                 named
                     .iter()
                     .flat_map(|one| [keyword(&one.key, one.key_span), datum_of_schema(&one.value)])
                     .collect(),
                 json.span,
             ),
-            (Holds::Schema | Holds::Schemas | Holds::Named | Holds::Data, _) => datum_of_json(json),
+            JsonKind::Array(schemas) if matches!(takes, Takes::Schema | Takes::Schemas) => {
+                datum(DatumKind::Vector(schemas.iter().map(datum_of_schema).collect()), json.span)
+            }
+            _ => datum_of_json(json),
         }
     };
     members.iter().flat_map(|member| [keyword(&member.key, member.key_span), value(member)]).collect()

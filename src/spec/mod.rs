@@ -6,11 +6,13 @@
 pub(crate) mod form;
 mod format;
 mod json;
-pub(crate) mod keyword;
+pub(crate) mod keywords;
 mod lower;
 mod nearest;
 mod permissions;
+mod project_forms;
 pub mod rules;
+pub(crate) mod schema;
 mod tool;
 mod units;
 mod value;
@@ -18,10 +20,12 @@ mod worker;
 
 pub use form::form_of_tool;
 pub use format::{format, lay_out};
+pub(crate) use json::members_to_map;
 pub use json::{Json, JsonKind, Member};
 pub use lower::{FileKind, is_form, lower, lower_tool};
 pub use nearest::nearest;
 pub use permissions::Permissions;
+pub use project_forms::{Lint, McpServer, McpTransport};
 pub use tool::{Argument, Effect, TargetOverride, Tool, ToolKind};
 pub use units::{parse_bytes, parse_duration};
 pub use value::ToolValueError;
@@ -34,4 +38,8 @@ pub struct Definitions {
     pub tools: Vec<Tool>,
     /// Workers, in source order.
     pub workers: Vec<WorkerSpec>,
+    /// MCP servers, in source order.
+    pub mcp_servers: Vec<McpServer>,
+    /// What is silenced and raised, in source order.
+    pub lints: Vec<Lint>,
 }

@@ -87,8 +87,7 @@ fn push_escape(text: &mut String, escape: Escape) -> Option<(&'static Rule, Stri
         },
         Escape::RawByte(byte) => {
             text.extend(char::from_u32(byte));
-            let message = format!("escape is the raw byte {byte:#x} in Emacs; taken as U+{byte:04X}");
-            Some((&rules::RAW_BYTE, message))
+            Some((&rules::RAW_BYTE, rules::raw_byte::message(byte)))
         }
         Escape::Invalid(message) => Some((&rules::BAD_ESCAPE, message)),
     }
@@ -274,7 +273,8 @@ fn read_named(rest: &str) -> (Escape, usize) {
 
 /// Case is no difference, and blanks inside a name may be many; around it they may not be.
 fn named_character(name: &str) -> Option<char> {
-    if name.trim() != name {
+    // The table of names subtracts from the place of a dash.
+    if name.trim() != name || name.starts_with('-') {
         return None;
     }
     let name = name.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_uppercase();
@@ -329,6 +329,9 @@ mod tests {
             (r"\H-a", ""),
             (r"\S-1", ""),
             (r"\N{ SNOWMAN }", ""),
+            (r"\N{-}", ""),
+            (r"\N{-SNOWMAN}", ""),
+            (r"\N{}", ""),
             (r"\x3fff80", "\u{80}"),
             (r"\M-a", "á"),
         ] {

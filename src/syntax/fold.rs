@@ -6,8 +6,8 @@
 use super::number::{Number, parse_number};
 use super::tree::{Kind, NodeId, Tree};
 use super::{escape, fold_calls};
-use crate::diagnostic::{Diagnostic, Rule};
-use crate::syntax::rules;
+use crate::diagnostic::Diagnostic;
+use crate::syntax::rules::{self, not_a_constant, too_deep};
 use crate::text::{Location, SourceId, Span};
 
 /// Constants deeper than this are refused; real specs stay below 20.
@@ -102,11 +102,36 @@ impl<'t> Folder<'t> {
         self.fold_in(id, Mode::Evaluated, 0)
     }
 
+    /// The constant that `id` is where a macro takes it unevaluated.
+    pub fn fold_quoted(&mut self, id: NodeId) -> Datum {
+        self.fold_in(id, Mode::Quoted, 0)
+    }
+
+    /// The constant that `id` is where Emacs takes the value of a symbol.
+    pub fn fold_argument(&mut self, id: NodeId) -> Datum {
+        self.fold_value(id, 0)
+    }
+
+    /// The value of a form in code: a symbol is a variable, of which nothing is known.
+    pub(super) fn fold_value(&mut self, id: NodeId, depth: usize) -> Datum {
+        let name = self.tree.text(id, self.text);
+        if self.tree.kind(id) == Kind::Symbol && !matches!(name, "nil" | "t") {
+            let span = self.tree.span(id);
+            let finding = not_a_constant::variable(self.at(span), name);
+            return self.told(span, finding);
+        }
+        self.fold_in(id, Mode::Evaluated, depth)
+    }
+
+    pub(super) fn at(&self, span: Span) -> Location {
+        Location { source: self.source, span }
+    }
+
     pub(super) fn fold_in(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
         let span = self.tree.span(id);
         if depth > MAX_DEPTH {
-            let message = format!("data is nested deeper than {MAX_DEPTH} levels");
-            return self.invalid(&rules::TOO_DEEP, span, message);
+            let finding = too_deep::finding(self.at(span), MAX_DEPTH);
+            return self.told(span, finding);
         }
         let text = self.tree.text(id, self.text);
         let kind = match self.tree.kind(id) {
@@ -116,9 +141,11 @@ impl<'t> Folder<'t> {
                 Some(number) => DatumKind::Number(number),
                 None => DatumKind::NotFinite(text.to_owned()),
             },
+            // One that cannot be read was told by the reader.
+            Kind::Character if self.tree.fault(id).is_some() => DatumKind::Invalid,
             Kind::Character => {
-                let code = escape::decode_character(text.get(1..).unwrap_or("")).0.unwrap_or(0);
-                DatumKind::Number(Number::Integer(i64::from(code)))
+                let code = escape::decode_character(text.get(1..).unwrap_or("")).0;
+                code.map_or(DatumKind::Invalid, |code| DatumKind::Number(Number::Integer(i64::from(code))))
             }
             Kind::List if mode == Mode::Evaluated => return self.fold_evaluated_list(id, depth),
             Kind::List => return self.fold_data_list(id, mode, depth),
@@ -136,18 +163,17 @@ impl<'t> Folder<'t> {
             Kind::Backquote if mode == Mode::Evaluated => {
                 return self.fold_prefixed(id, Mode::Backquoted, depth);
             }
-            Kind::Unquote if mode == Mode::Backquoted => {
-                return self.fold_prefixed(id, Mode::Evaluated, depth);
-            }
+            Kind::Unquote if mode == Mode::Backquoted => return self.fold_unquoted(id, depth),
             Kind::Backquote | Kind::Unquote | Kind::Splice => {
-                let message = String::from("a backquote or comma has no constant meaning here");
-                return self.invalid(&rules::NOT_A_CONSTANT, span, message);
+                let finding = not_a_constant::comma(self.at(span));
+                return self.told(span, finding);
             }
             // A dot in the wrong place was told by the reader.
             Kind::Dot => DatumKind::Invalid,
+            Kind::Opaque if self.tree.fault(id).is_some() => DatumKind::Invalid,
             Kind::Opaque => {
-                let message = format!("not a constant: `{}`", excerpt(text));
-                return self.invalid(&rules::NOT_A_CONSTANT, span, message);
+                let finding = not_a_constant::reader_syntax(self.at(span), text);
+                return self.told(span, finding);
             }
         };
         Datum { span, kind }
@@ -156,12 +182,21 @@ impl<'t> Folder<'t> {
     /// The value of a string literal. Escapes that cannot be read were told by the reader; here it matters what
     /// JSON cannot carry.
     fn decode_string(&mut self, literal: &str, span: Span) -> String {
-        let inside = literal.get(1..literal.len().saturating_sub(1)).unwrap_or("");
+        // The quotes may be typographic: told by the reader.
+        let mut inside = literal.chars();
+        let quote = inside.next().map_or(0, char::len_utf8);
+        inside.next_back();
+        let inside = inside.as_str();
         let mut problems = Vec::new();
         let value = escape::decode_string(inside, &mut problems).into_owned();
         for problem in problems.into_iter().filter(|problem| problem.rule != &rules::BAD_ESCAPE) {
-            let start = span.start as usize + 1 + problem.at;
-            self.tell(problem.rule, Span::new(start, start + problem.len), problem.message);
+            let start = span.start as usize + quote + problem.at;
+            let at = self.at(Span::new(start, start + problem.len));
+            self.findings.push(if problem.rule == &rules::RAW_BYTE {
+                rules::raw_byte::finding(at, problem.message)
+            } else {
+                Diagnostic::new(problem.rule, at, problem.message)
+            });
         }
         value
     }
@@ -170,6 +205,14 @@ impl<'t> Folder<'t> {
     fn fold_prefixed(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
         match self.tree.children(id).next() {
             Some(inner) => self.fold_in(inner, mode, depth + 1),
+            None => Datum { span: self.tree.span(id), kind: DatumKind::Invalid },
+        }
+    }
+
+    /// What stands under a comma: a symbol is a variable.
+    fn fold_unquoted(&mut self, id: NodeId, depth: usize) -> Datum {
+        match self.tree.children(id).next() {
+            Some(inner) => self.fold_value(inner, depth + 1),
             None => Datum { span: self.tree.span(id), kind: DatumKind::Invalid },
         }
     }
@@ -219,7 +262,7 @@ impl<'t> Folder<'t> {
                 }
                 Kind::Splice if mode == Mode::Backquoted => {
                     let span = self.tree.span(child);
-                    let spliced = self.fold_prefixed(child, Mode::Evaluated, depth + 1);
+                    let spliced = self.fold_unquoted(child, depth + 1);
                     let is_last = is_list && children.clone().next().is_none();
                     match spliced.kind {
                         DatumKind::List(more) => items.extend(more),
@@ -228,8 +271,8 @@ impl<'t> Folder<'t> {
                         _ if is_last => return (items, Some(spliced)),
                         DatumKind::Vector(more) => items.extend(more),
                         _ => {
-                            let message = format!("`,@` splices a list, and this is {}", spliced.describe());
-                            items.push(self.invalid(&rules::NOT_A_CONSTANT, span, message));
+                            let finding = not_a_constant::splice(self.at(span), spliced.describe());
+                            items.push(self.told(span, finding));
                         }
                     }
                 }
@@ -240,32 +283,16 @@ impl<'t> Folder<'t> {
     }
 
     pub(super) fn not_a_constant(&mut self, id: NodeId) -> Datum {
-        let message = format!("not a constant: `{}`", excerpt(self.tree.text(id, self.text)));
         let span = self.tree.span(id);
-        let location = Location { source: self.source, span };
-        self.findings.push(
-            Diagnostic::new(&rules::NOT_A_CONSTANT, location, message)
-                .note("specs are data and never executed; write the value itself"),
-        );
+        let head = self.tree.children(id).next().filter(|&head| self.tree.kind(head) == Kind::Symbol);
+        let head = head.map(|head| self.tree.text(head, self.text));
+        let finding = not_a_constant::call(self.at(span), self.tree.text(id, self.text), head);
+        self.told(span, finding)
+    }
+
+    fn told(&mut self, span: Span, finding: Diagnostic) -> Datum {
+        self.findings.push(finding);
         Datum { span, kind: DatumKind::Invalid }
-    }
-
-    pub(super) fn invalid(&mut self, rule: &'static Rule, span: Span, message: String) -> Datum {
-        self.tell(rule, span, message);
-        Datum { span, kind: DatumKind::Invalid }
-    }
-
-    fn tell(&mut self, rule: &'static Rule, span: Span, message: String) {
-        self.findings.push(Diagnostic::new(rule, Location { source: self.source, span }, message));
-    }
-}
-
-/// The start of a form, on one line, for a message.
-pub(super) fn excerpt(text: &str) -> String {
-    let one_line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match one_line.char_indices().nth(40) {
-        Some((end, _)) => format!("{}…", one_line.get(..end).unwrap_or("")),
-        None => one_line,
     }
 }
 

@@ -1,135 +1,139 @@
 //! The functions that constant folding knows.
 
 use super::fold::{Datum, DatumKind, Folder, Mode, with_tail};
+use super::fold_format::format_values;
 use super::number::Number;
+use super::rules::not_a_constant;
 use super::tree::{Kind, NodeId};
 
 /// What [`fold_call`] folds.
-const FUNCTIONS: [&str; 8] = ["quote", "function", "list", "vector", "cons", "append", "concat", "format"];
+pub(super) const FUNCTIONS: [&str; 8] =
+    ["quote", "function", "list", "vector", "cons", "append", "concat", "format"];
 
 /// Folds the call `id`, whose head is the symbol `head`.
 pub(super) fn fold_call(folder: &mut Folder<'_>, id: NodeId, head: NodeId, depth: usize) -> Datum {
     let span = folder.tree.span(id);
     let arguments: Vec<NodeId> = folder.tree.children(id).skip(1).collect();
     let is_dotted = arguments.iter().any(|&argument| folder.tree.kind(argument) == Kind::Dot);
-    match folder.tree.text(head, folder.text) {
+    let kind = match folder.tree.text(head, folder.text) {
         // A dotted pair is no call: `(key . value)` is data.
-        name if is_dotted && !FUNCTIONS.contains(&name) => folder.fold_data_list(id, Mode::Quoted, depth),
-        _ if is_dotted => folder.not_a_constant(id),
+        name if is_dotted && !FUNCTIONS.contains(&name) => {
+            return folder.fold_data_list(id, Mode::Quoted, depth);
+        }
+        _ if is_dotted => return folder.not_a_constant(id),
         "quote" => match arguments.as_slice() {
-            [form] => folder.fold_in(*form, Mode::Quoted, depth + 1),
-            _ => folder.not_a_constant(id),
+            [form] => return folder.fold_in(*form, Mode::Quoted, depth + 1),
+            _ => return folder.not_a_constant(id),
         },
         "function" => match arguments.as_slice() {
             [form] if folder.tree.kind(*form) == Kind::Symbol => {
-                folder.fold_in(*form, Mode::Quoted, depth + 1)
+                return folder.fold_in(*form, Mode::Quoted, depth + 1);
             }
-            _ => folder.not_a_constant(id),
+            _ => return folder.not_a_constant(id),
         },
-        "list" => {
-            let items = fold_all(folder, &arguments, depth);
-            Datum { span, kind: DatumKind::List(items) }
-        }
-        "vector" => {
-            let items = fold_all(folder, &arguments, depth);
-            Datum { span, kind: DatumKind::Vector(items) }
-        }
+        "list" => DatumKind::List(fold_all(folder, &arguments, depth)),
+        "vector" => DatumKind::Vector(fold_all(folder, &arguments, depth)),
         "cons" => match <[Datum; 2]>::try_from(fold_all(folder, &arguments, depth)) {
-            Ok([first, rest]) => Datum { span, kind: with_tail(vec![first], rest.kind, rest.span) },
-            Err(_) => folder.not_a_constant(id),
+            Ok([first, rest]) => with_tail(vec![first], rest.kind, rest.span),
+            Err(_) => return folder.not_a_constant(id),
         },
-        "append" => {
-            let parts = fold_all(folder, &arguments, depth);
-            append(parts).map_or_else(|| folder.not_a_constant(id), |kind| Datum { span, kind })
-        }
-        "concat" => {
-            let parts = fold_all(folder, &arguments, depth);
-            concat(&parts).map_or_else(|| folder.not_a_constant(id), |kind| Datum { span, kind })
-        }
-        "format" => {
-            let parts = fold_all(folder, &arguments, depth);
-            format_parts(&parts).map_or_else(|| folder.not_a_constant(id), |kind| Datum { span, kind })
-        }
-        _ => folder.not_a_constant(id),
-    }
+        "append" => append(folder, &arguments, depth),
+        "concat" => concat(folder, &arguments, depth),
+        "format" => format(folder, &arguments, depth),
+        _ => return folder.not_a_constant(id),
+    };
+    Datum { span, kind }
 }
 
 fn fold_all(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> Vec<Datum> {
     arguments.iter().map(|&argument| folder.fold_in(argument, Mode::Evaluated, depth + 1)).collect()
 }
 
+/// Arguments whose value matters: a symbol among them is a variable.
+fn fold_values(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> Vec<Datum> {
+    arguments.iter().map(|&argument| folder.fold_value(argument, depth + 1)).collect()
+}
+
 fn any_invalid(parts: &[Datum]) -> bool {
     parts.iter().any(|part| part.kind == DatumKind::Invalid)
 }
 
+/// Tells that `part` is nothing that `function` takes.
+fn misfit(folder: &mut Folder<'_>, function: &str, expected: &str, part: &Datum) -> DatumKind {
+    let at = folder.at(part.span);
+    folder.findings.push(not_a_constant::wrong_argument(at, function, expected, part.describe()));
+    DatumKind::Invalid
+}
+
 /// The last argument is the tail of the list, whatever it is.
-fn append(mut parts: Vec<Datum>) -> Option<DatumKind> {
+fn append(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
+    let mut parts = fold_values(folder, arguments, depth);
     if any_invalid(&parts) {
-        return Some(DatumKind::Invalid);
+        return DatumKind::Invalid;
     }
-    let Some(last) = parts.pop() else { return Some(DatumKind::List(Vec::new())) };
+    let Some(last) = parts.pop() else { return DatumKind::List(Vec::new()) };
     let mut all = Vec::new();
     for part in parts {
         match part.kind {
             DatumKind::List(items) | DatumKind::Vector(items) => all.extend(items),
-            _ => return None,
+            DatumKind::String(text) => all.extend(text.chars().map(|character| {
+                let code = Number::Integer(i64::from(u32::from(character)));
+                Datum { span: part.span, kind: DatumKind::Number(code) }
+            })),
+            kind => return misfit(folder, "append", "lists", &Datum { span: part.span, kind }),
         }
     }
-    Some(with_tail(all, last.kind, last.span))
+    with_tail(all, last.kind, last.span)
 }
 
-fn concat(parts: &[Datum]) -> Option<DatumKind> {
-    if any_invalid(parts) {
-        return Some(DatumKind::Invalid);
+/// Strings, and lists and vectors of characters.
+fn concat(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
+    let parts = fold_values(folder, arguments, depth);
+    if any_invalid(&parts) {
+        return DatumKind::Invalid;
     }
     let mut text = String::new();
-    for part in parts {
+    for part in &parts {
         match &part.kind {
             DatumKind::String(piece) => text.push_str(piece),
-            DatumKind::List(items) if items.is_empty() => {}
-            _ => return None,
+            DatumKind::List(items) | DatumKind::Vector(items) => {
+                for item in items {
+                    match character(item) {
+                        Some(character) => text.push(character),
+                        None => return misfit(folder, "concat", "strings and characters", item),
+                    }
+                }
+            }
+            _ => return misfit(folder, "concat", "strings", part),
         }
     }
-    Some(DatumKind::String(text))
+    DatumKind::String(text)
 }
 
-/// `%s`, `%S`, `%d`, `%c` and `%%`; the rest of `format` is code to us.
-fn format_parts(parts: &[Datum]) -> Option<DatumKind> {
-    if any_invalid(parts) {
-        return Some(DatumKind::Invalid);
-    }
-    let (Datum { kind: DatumKind::String(template), .. }, values) = parts.split_first()? else { return None };
-    let mut values = values.iter();
-    let mut text = String::new();
-    let mut characters = template.chars();
-    while let Some(character) = characters.next() {
-        if character != '%' {
-            text.push(character);
-            continue;
-        }
-        match characters.next()? {
-            '%' => text.push('%'),
-            directive => text.push_str(&format_one(directive, &values.next()?.kind)?),
-        }
-    }
-    Some(DatumKind::String(text))
-}
-
-/// How Emacs prints floats, lists and odd symbols is not ours to imitate.
-fn format_one(directive: char, value: &DatumKind) -> Option<String> {
-    match (directive, value) {
-        ('s' | 'd', DatumKind::Number(Number::Integer(value))) => Some(value.to_string()),
-        ('s' | 'd', DatumKind::Number(Number::Unsigned(value))) => Some(value.to_string()),
-        ('c', DatumKind::Number(Number::Integer(value))) => {
-            u32::try_from(*value).ok().and_then(char::from_u32).map(String::from)
-        }
-        ('s', DatumKind::String(text) | DatumKind::Symbol(text) | DatumKind::Keyword(text)) => {
-            Some(text.clone())
-        }
-        ('s' | 'S', DatumKind::List(items)) if items.is_empty() => Some(String::from("nil")),
-        ('S', DatumKind::String(text)) => {
-            Some(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
-        }
+fn character(datum: &Datum) -> Option<char> {
+    match datum.kind {
+        DatumKind::Number(Number::Integer(code)) => u32::try_from(code).ok().and_then(char::from_u32),
         _ => None,
+    }
+}
+
+fn format(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
+    let parts = fold_values(folder, arguments, depth);
+    if any_invalid(&parts) {
+        return DatumKind::Invalid;
+    }
+    let (template, values) = match parts.split_first() {
+        Some((Datum { kind: DatumKind::String(template), span }, values)) => ((template, *span), values),
+        Some((other, _)) => return misfit(folder, "format", "a string first", other),
+        None => return DatumKind::Invalid,
+    };
+    match format_values(template.0, values) {
+        Ok(text) => DatumKind::String(text),
+        Err(reason) => {
+            let blamed = reason.argument.and_then(|index| values.get(index));
+            let at = folder.at(blamed.map_or(template.1, |value| value.span));
+            folder.findings.push(not_a_constant::because(at, &reason.message));
+            DatumKind::Invalid
+        }
     }
 }

@@ -108,8 +108,7 @@ impl Reader<'_> {
     fn tell_unknown_hash(&mut self, start: usize, end: usize) {
         let end = end.min(self.bytes.len());
         let span = Span::new(start, end);
-        let message = format!("`{}` is no reader syntax of Emacs Lisp", span.of(self.text));
-        self.find(&rules::UNKNOWN_HASH, span, message);
+        self.find(rules::unknown_hash::finding(self.at(span), span.of(self.text)));
         self.leaf(Kind::Opaque, start, end);
     }
 }

@@ -10,9 +10,11 @@
 mod escape;
 mod fold;
 mod fold_calls;
+mod fold_format;
 mod hash;
 pub mod lexpr;
 mod number;
+mod paste;
 pub mod print;
 mod reader;
 mod recover;

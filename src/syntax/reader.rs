@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use super::escape;
 use super::recover::Recovery;
 use super::tree::{Fault, Kind, Node, NodeId, Tree};
-use crate::diagnostic::{Diagnostic, Label, Rule};
+use crate::diagnostic::Diagnostic;
 use crate::syntax::rules;
 use crate::text::{Location, SourceId, Span};
 
@@ -129,6 +129,9 @@ impl<'t> Reader<'t> {
                 self.recover_before(byte);
             }
             self.first_on_line = false;
+            if byte >= 0x80 && self.skip_pasted() {
+                continue;
+            }
             match CLASS[byte as usize] {
                 Class::Space | Class::Special => self.read_special(byte),
                 Class::Atom => self.read_atom(),
@@ -340,9 +343,13 @@ impl<'t> Reader<'t> {
                     && dot + 1 < parent.end
                     && last.is_some()
             });
-            if !is_placed {
-                let message = String::from("a dot belongs before the last element of a list");
-                self.find(&rules::BAD_DOT, span, message);
+            // What is never closed was told.
+            let is_closed = parent.is_none_or(|(_, parent)| {
+                let last = (parent.span.end as usize).checked_sub(1).and_then(|at| self.bytes.get(at));
+                parent.kind.is_prefix() || matches!(last, Some(b')' | b']'))
+            });
+            if !is_placed && is_closed {
+                self.find(rules::bad_dot::finding(self.at(span)));
             }
         }
     }
@@ -356,7 +363,7 @@ impl<'t> Reader<'t> {
         let token = self.bytes.get(start..end).unwrap_or_default();
         let kind = match token.first() {
             Some(b':') => Kind::Keyword,
-            Some(b'.') if token.len() == 1 => {
+            Some(b'.') if is_dot => {
                 self.dots.push((self.tree.nodes.len() as u32, self.open.last().map(|open| open.id)));
                 Kind::Dot
             }
@@ -372,8 +379,8 @@ impl<'t> Reader<'t> {
         let token = self.bytes.get(start..end).unwrap_or_default();
         let backslashes = token.iter().rev().take_while(|byte| **byte == b'\\').count();
         if end == self.bytes.len() && backslashes % 2 == 1 {
-            let message = String::from("a character is missing after the backslash");
-            self.find(&rules::BAD_ESCAPE, Span::new(end - 1, end), message);
+            let problem = String::from("a character is missing after the backslash");
+            self.find(rules::bad_escape::finding(self.at(Span::new(end - 1, end)), problem));
         }
     }
 
@@ -389,6 +396,7 @@ impl<'t> Reader<'t> {
             match byte {
                 b'\\' => end += 1 + self.char_len(end + 1),
                 0xC2 if self.bytes.get(end + 1) == Some(&0xA0) => break,
+                0xC2.. if self.is_odd_blank(end) => break,
                 b'?' | 0xC2 => end += 1,
                 _ if CLASS[byte as usize] == Class::Atom => end += 1,
                 _ => break,
@@ -455,7 +463,8 @@ impl<'t> Reader<'t> {
         escape::decode_string(self.text.get(start..end).unwrap_or(""), &mut problems);
         for problem in problems.into_iter().filter(|problem| problem.rule == &rules::BAD_ESCAPE) {
             let at = start + problem.at;
-            self.find(problem.rule, Span::new(at, at + problem.len), problem.message);
+            let at = self.at(Span::new(at, at + problem.len));
+            self.find(rules::bad_escape::finding(at, problem.message));
         }
     }
 
@@ -464,14 +473,16 @@ impl<'t> Reader<'t> {
         let (code, len) = escape::decode_character(self.text.get(start + 1..).unwrap_or(""));
         let mut end = start + 1 + len;
         match code {
-            Err(message) => self.find(&rules::BAD_CHARACTER, Span::new(start, end), message),
+            Err(problem) => {
+                self.find(rules::bad_character::finding(self.at(Span::new(start, end)), problem));
+            }
             // `? ` is a space, whatever follows.
             Ok(0x20 | 0x09) if len == 1 => {}
             Ok(_) if self.ends_character(end) => {}
             Ok(_) => {
                 end = self.atom_end(end);
-                let message = String::from("`?` takes one character, and more follows");
-                self.find(&rules::BAD_CHARACTER, Span::new(start, end), message);
+                let problem = String::from("`?` takes one character, and more follows");
+                self.find(rules::bad_character::finding(self.at(Span::new(start, end)), problem));
             }
         }
         self.leaf(Kind::Character, start, end.max(start + 1));
@@ -493,48 +504,43 @@ impl<'t> Reader<'t> {
     // --- findings ----------------------------------------------------------------------------------------------
 
     pub(super) fn tell_unclosed(&mut self, opener: Span, label: String) {
-        let message = format!("`{}` is never closed", opener.of(self.text));
-        self.find(&rules::UNCLOSED, opener, message);
-        if let Some(finding) = self.findings.last_mut().filter(|finding| finding.primary.span == opener) {
-            finding.label = Some(label);
-        }
+        self.find(rules::unclosed::finding(self.at(opener), opener.of(self.text), label));
     }
 
     fn tell_stray_closer(&mut self, closer: u8) {
         let span = Span::new(self.at, self.at + 1);
-        let before = self.findings.len();
-        self.find(&rules::STRAY_CLOSER, span, format!("`{}` closes nothing", closer as char));
-        let Some((first, after)) = self.last_form else { return };
-        let Some(form) = self.tree.nodes.get(first as usize).map(|node| node.span) else { return };
+        let node = |id: u32| self.tree.nodes.get(id as usize).map(|node| node.span);
+        let last = self.last_form.and_then(|(first, after)| Some((node(first)?, after)));
+        let before = last.map(|(form, _)| Span { start: form.end - 1, end: form.end });
+        let is_told = self.findings.len() < MAX_FINDINGS;
+        self.find(rules::stray_closer::finding(self.at(span), closer as char, before));
         // Loose forms between the two: the form before them was closed too early.
-        if (after as usize) < self.tree.nodes.len() {
-            if before < MAX_FINDINGS {
+        if let Some((form, after)) = last
+            && (after as usize) < self.tree.nodes.len()
+        {
+            if is_told {
                 self.tree.faults.push(form.to(span), Fault::Misnested);
             } else {
                 self.doubt_from(form.start as usize);
             }
         }
-        if let Some(finding) = self.findings.get_mut(before) {
-            let end = Span { start: form.end - 1, end: form.end };
-            let location = Location { source: self.source, span: end };
-            finding.labels.push(Label { location, message: String::from("the form before it ends here") });
-        }
     }
 
     fn tell_lonely_prefix(&mut self, node: Node) {
-        let message = format!("`{}` is followed by no form", node.span.of(self.text));
-        self.find(&rules::PREFIX_WITHOUT_FORM, node.span, message);
+        self.find(rules::prefix_without_form::finding(self.at(node.span), node.span.of(self.text)));
     }
 
-    pub(super) fn find(&mut self, rule: &'static Rule, span: Span, message: String) {
-        let fault = if *rule == rules::UNCLOSED || *rule == rules::STRAY_CLOSER {
-            Fault::Misnested
-        } else {
-            Fault::Misread
-        };
+    pub(super) fn at(&self, span: Span) -> Location {
+        Location { source: self.source, span }
+    }
+
+    pub(super) fn find(&mut self, finding: Diagnostic) {
+        let span = finding.primary.span;
+        let is_misnested = *finding.rule == rules::UNCLOSED || *finding.rule == rules::STRAY_CLOSER;
+        let fault = if is_misnested { Fault::Misnested } else { Fault::Misread };
         if self.findings.len() < MAX_FINDINGS {
             self.tree.faults.push(span, fault);
-            self.findings.push(Diagnostic::new(rule, Location { source: self.source, span }, message));
+            self.findings.push(finding);
         } else {
             self.doubt_from(span.start as usize);
         }

@@ -145,8 +145,11 @@ impl Reader<'_> {
             .iter()
             .rposition(|node| node.kind == Kind::List && self.is_first_column(node.span));
         let since = self.tree.nodes.get(first.unwrap_or(0)..).unwrap_or_default();
-        let culprit =
-            since.iter().find(|node| node.kind == Kind::String && self.has_no_gap_at(node.span.end as usize));
+        // Between typographic marks there is no quote that could mean the opposite.
+        let is_quoted = |span: Span| span.of(self.text).starts_with('"') && span.of(self.text).ends_with('"');
+        let culprit = since.iter().find(|node| {
+            node.kind == Kind::String && is_quoted(node.span) && self.has_no_gap_at(node.span.end as usize)
+        });
         let start_of_doubt = culprit.map_or(start, |node| node.span.start as usize);
         let turned = culprit.map(|node| node.span.end as usize - 1);
         self.findings.retain(|finding| (finding.primary.span.start as usize) < start_of_doubt);

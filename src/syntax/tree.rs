@@ -174,6 +174,12 @@ impl Tree {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
+    /// The node after the subtree of `id`, at whatever depth.
+    pub fn next(&self, id: NodeId) -> Option<NodeId> {
+        let end = self.nodes.get(id.0 as usize)?.end;
+        ((end as usize) < self.nodes.len()).then_some(NodeId(end))
+    }
+
     /// The comments, in source order, each without its line end.
     pub fn comments(&self) -> &[Span] {
         &self.comments

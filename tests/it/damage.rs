@@ -226,10 +226,10 @@ fn any_text_is_read() {
     }
 }
 
-pub fn damage(characters: &mut Vec<char>, random: &mut fastrand::Rng) {
+pub(crate) fn damage(characters: &mut Vec<char>, random: &mut fastrand::Rng) {
     const ODD: &[char] = &[
         '(', ')', '[', ']', '"', '\\', '?', '#', '\'', '`', ',', '.', ':', ';', '\n', '\r', ' ', '\0', 'é',
-        '\u{A0}',
+        '\u{A0}', '“', '”', '‘', '«', '\u{2003}', '\u{200B}',
     ];
     if characters.is_empty() {
         return;

@@ -40,7 +40,9 @@ fn load_text(name: &str, text: &str) -> Load {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(name), text).unwrap();
     let inputs = resolve_inputs(&[name.into()], folder.path()).unwrap();
-    load_specs(&inputs, folder.path()).unwrap()
+    let mut load = load_specs(&inputs, folder.path()).unwrap();
+    load.raise_denied();
+    load
 }
 
 fn findings(load: &Load) -> String {
@@ -93,6 +95,61 @@ fn every_page_of_the_language_holds() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert!(checked >= 20, "only {checked} claims were checked");
+}
+
+/// One form a line, one mistake a form, one finding a mistake.
+#[test]
+fn one_mistake_is_one_finding() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lang/one_mistake.md");
+    let page = fs::read_to_string(page).unwrap();
+    let blocks = blocks(&page);
+    let forms = blocks.iter().find(|block| block.info == "eld").unwrap().text.lines().count();
+    let found = &blocks.iter().find(|block| block.info == "findings").unwrap().text;
+    let lines: Vec<usize> =
+        found.lines().map(|line| line.split_once(':').unwrap().0.parse().unwrap()).collect();
+    assert!(forms > 40);
+    assert_eq!(lines, (1..=forms).collect::<Vec<_>>());
+}
+
+/// Every safe fix on every page, applied alone: one finding less, and the rest as before.
+#[test]
+fn a_safe_fix_takes_its_finding_away() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lang");
+    let (mut tried, mut wrong) = (0, Vec::new());
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let page = fs::read_to_string(entry.path()).unwrap();
+        for source in blocks(&page).iter().filter(|block| matches!(block.info.as_str(), "eld" | "el")) {
+            let name = format!("spec.{}", source.info);
+            let load = load_text(&name, &source.text);
+            let told = |load: &Load| {
+                let mut rules: Vec<&str> = load.findings.iter().map(|finding| finding.rule.name).collect();
+                rules.sort_unstable();
+                rules.into_iter().map(str::to_owned).collect::<Vec<_>>()
+            };
+            for finding in &load.findings {
+                let Some(fix) = finding.fix.as_ref().filter(|fix| fix.is_safe) else { continue };
+                let mut text = source.text.clone();
+                for edit in fix.edits.iter().rev() {
+                    text.replace_range(edit.span.range(), &edit.replacement);
+                }
+                let mut expected = told(&load);
+                let index = expected.iter().position(|rule| rule == finding.rule.name).unwrap();
+                expected.remove(index);
+                let after = told(&load_text(&name, &text));
+                tried += 1;
+                // What was hidden behind it may come to light, but only where it was an error.
+                let is_right = after == expected
+                    || (finding.severity == deftool::diagnostic::Severity::Error
+                        && expected.iter().all(|rule| after.contains(rule)));
+                if !is_right {
+                    let line = render_concise(finding, &load.sources);
+                    wrong.push(format!("{}: {line}: {}", entry.path().display(), fix.title));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(tried >= 40, "only {tried} fixes were tried");
 }
 
 /// Whatever prefix of a real spec is read, nothing panics and a cut form is named.

@@ -9,6 +9,7 @@ mod ci;
 mod damage;
 mod docs;
 mod examples;
+mod findings;
 mod fix;
 mod fmt;
 mod house;

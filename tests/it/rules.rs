@@ -14,8 +14,11 @@ use deftool::project::{load, resolve_inputs, rules};
 use deftool::schema::Importer;
 use deftool::text::{SourceFile, Sources};
 
-/// What no text file can show.
-const WITHOUT_EXAMPLE: [&str; 2] = ["invalid-utf8", "unreadable"];
+/// What no short text file can show.
+const WITHOUT_EXAMPLE: [&str; 3] = ["invalid-utf8", "unreadable", "too-many-tools"];
+
+/// Groups of which not every rule has its examples yet.
+const OPEN_GROUPS: [&str; 2] = ["DT5", "DT6"];
 
 struct Example {
     fails: bool,
@@ -114,7 +117,8 @@ fn every_rule_says_what_breaks_it_and_how_to_mend_it() {
         let examples = examples(rule);
         let shows_both =
             examples.iter().any(|example| example.fails) && examples.iter().any(|example| !example.fails);
-        if !examples.is_empty() && !shows_both && !WITHOUT_EXAMPLE.contains(&rule.name) {
+        let is_open = examples.is_empty() && OPEN_GROUPS.iter().any(|group| rule.code.starts_with(group));
+        if !is_open && !shows_both && !WITHOUT_EXAMPLE.contains(&rule.name) {
             wrong.push(format!("{} has no failing or no repaired example", rule.name));
         }
         for example in examples {

@@ -1,5 +1,6 @@
 //! The reader: right, total, linear.
 
+use deftool::spec::{FileKind, lower};
 use deftool::syntax::{
     Datum, DatumKind, Fault, Folder, Kind, NodeId, Number, Tree, lexpr::from_lexpr, parse,
 };
@@ -73,6 +74,8 @@ fn every_reader_construct() {
         ("\u{FEFF}(a)\r\n(b)\r\n", "(Symbol:a)\n(Symbol:b)"),
         (r"a\ b a\(b \?", "Symbol:a\\ b\nSymbol:a\\(b\nSymbol:\\?"),
         ("a\u{A0}b", "Symbol:a\nSymbol:b"),
+        // A no-break space separates, and makes no dot of a dot.
+        ("(a .\u{A0}b)", "(Symbol:a Symbol:. Symbol:b)"),
         ("(\"a;b\" \"\\\"(\" \"é日\")", "(String:\"a;b\" String:\"\\\"(\" String:\"é日\")"),
         ("#@3abc(x)", "(Symbol:x)"),
         ("'(a 'b)", "Quote<(Symbol:a Quote<Symbol:b>)>"),
@@ -196,6 +199,142 @@ fn a_form_knows_its_worst_fault_among_many() {
     assert_eq!(faults, [None, Some(Fault::Misnested)], "what follows too many faults is not believed");
 }
 
+#[allow(clippy::too_many_lines)] // a table
+/// Whatever Emacs reads is skipped under `:function`, in a lambda and as such, and the tools around it compile.
+#[test]
+fn every_reader_construct_is_skipped_in_code() {
+    for construct in [
+        r"?\(",
+        r"?\)",
+        r"?(",
+        r"?)",
+        r"?;",
+        r#"?""#,
+        r#"?\""#,
+        r"?\[",
+        r"?[",
+        r"?\\",
+        r"?a",
+        r"?é",
+        r"?\C-x",
+        r"?\^I",
+        r"?\M-x",
+        r"?\C-\M-x",
+        r"?\S-a",
+        r"?\s-a",
+        r"?\H-a",
+        r"?\A-a",
+        r"?\s",
+        r"? ",
+        r"?\N{SNOWMAN}",
+        r"?\N{U+2603}",
+        r"?\x41",
+        r"?\101",
+        r"?\u00e9",
+        r"?\U0001F600",
+        r"?\C-%",
+        r"?\d",
+        "?\u{201C}",
+        "?\u{200B}",
+        "#s(hash-table test equal data (a 1))",
+        "#s(point 1 2)",
+        r#"#[(x) "\300\207" [x] 1]"#,
+        "#[257 \"\\300\" [] 2]",
+        r#"#("text" 0 4 (face bold))"#,
+        "#&5\"\\37\"",
+        "#^[nil nil]",
+        "#:symbol",
+        "#:",
+        "##",
+        "#_a",
+        "#1=(a . #1#)",
+        "#1=a",
+        "#'car",
+        "#'(lambda (y) y)",
+        "#x1F",
+        "#x-1f",
+        "#o17",
+        "#b101",
+        "#24r1k",
+        "#@4abc)",
+        "#$",
+        "#!skipped ( to the end\n",
+        "'a",
+        "'(a . b)",
+        "'(a .b)",
+        "'(a . (b))",
+        "`(a ,b ,@c [,d])",
+        "``(a ,,b)",
+        "[a [b] (c)]",
+        "'[]",
+        "()",
+        "nil",
+        r#""a ( ; \" \\ [""#,
+        "\"(in the\n(first column\"",
+        r#""\C-\M-a\^@\x41\ \101\N{SNOWMAN}\u00e9""#,
+        "\"join\\\ned\"",
+        "; a comment ( \" [\n",
+        ";;; deftool\n",
+        "foo? 1+ -1+ - + ... a.b a\\ b \\, \\; \\( \\\"",
+        "1. +1 -1. .5 -.5 1e3 1.e3 1.0e+INF 0.0e+NaN",
+        "1_000 0x10 1e 1.5.2 +a -a",
+        "99999999999999999999",
+        ":key ::a a: :",
+        "\u{A0}x\u{A0}",
+        "\t\u{c}\0x",
+        "λ 日本 𝄞",
+        "foo’s",
+        "(defun f () \"Doc\n(with a parenthesis)\" (f))",
+        "(cl-loop for x across \"a\" collect `(,x . ?\\())",
+    ] {
+        for code in [
+            format!("(lambda (&rest x) {construct} x)"),
+            format!("(progn {construct}\n)"),
+            format!("#'(lambda () {construct})"),
+        ] {
+            let first =
+                format!("(gptel-make-tool :name \"first\" :function {code} :description \"Do one.\")");
+            let text = format!("{first}\n(gptel-make-tool :name \"second\" :description \"Do two.\")\n");
+            let (tree, mut findings) = parse(source(), &text);
+            let (definitions, more) = lower(source(), &text, &tree, FileKind::EmacsLisp);
+            findings.extend(more);
+            let told: Vec<_> = findings.iter().map(|finding| &finding.message).collect();
+            let names: Vec<_> =
+                definitions.tools.iter().filter(|tool| tool.valid).map(|tool| &*tool.name.value).collect();
+            assert_eq!((names, told), (vec!["first", "second"], vec![]), "{code}");
+        }
+    }
+}
+
+/// A file as editors of other systems save it means the same.
+#[test]
+fn line_ends_marks_and_blanks_change_nothing() {
+    let plain = "(deftool :name \"a\" :description \"One\ntwo \\\nthree\" ; comment\n :timeout \"5s\")\n";
+    let lowered = |text: &str| {
+        let (tree, findings) = parse(source(), text);
+        let (definitions, more) = lower(source(), text, &tree, FileKind::Specs);
+        assert_eq!((findings.len(), more.len()), (0, 0), "{text:?}");
+        let tool = definitions.tools.into_iter().next().unwrap();
+        (tool.name.value, tool.description.value, tool.timeout)
+    };
+    let expected =
+        (String::from("a"), String::from("One\ntwo three"), Some(std::time::Duration::from_secs(5)));
+    for text in [
+        plain.to_owned(),
+        plain.replace('\n', "\r\n"),
+        format!("\u{FEFF}{plain}"),
+        format!("\u{FEFF}{}", plain.replace('\n', "\r\n")),
+        plain.replace(" :", "\t:"),
+        plain.replace(" :", "\0:"),
+        plain.replace(" :", "\u{A0}:"),
+        plain.replace(" :", "\u{c}\u{b}:"),
+        format!("#!/usr/bin/deftool (\n{plain}"),
+        plain.trim_end().to_owned(),
+    ] {
+        assert_eq!(lowered(&text), expected, "{text:?}");
+    }
+}
+
 fn folded(text: &str) -> (DatumKind, Vec<String>) {
     let (tree, _) = parse(source(), text);
     let mut folder = Folder::new(source(), text, &tree);
@@ -239,6 +378,10 @@ fn constants_are_folded() {
         ("(format \"%s is %d%%\" 'x 5)", "\"x is 5%\""),
         ("(format \"%s %S %c\" nil \"a\\\"b\" ?é)", "\"nil \\\"a\\\\\\\"b\\\" é\""),
         ("(append '(1) [2])", "(1 . [2])"),
+        ("(append \"ab\" '(1))", "(97 98 1)"),
+        ("(append)", "()"),
+        ("(concat \"a\" '(98 99) [100] nil)", "\"abcd\""),
+        ("(concat)", "\"\""),
         ("(append [1] '(2 . 3))", "(1 2 . 3)"),
         ("(append [1])", "[1]"),
         ("(append nil 3)", "3"),
@@ -270,16 +413,72 @@ fn constants_are_folded() {
         ("(foo 1)", "not a constant: `(foo 1)`"),
         ("(list (getenv \"X\"))", "not a constant: `(getenv \"X\")`"),
         ("(list . (1))", "not a constant: `(list . (1))`"),
-        ("(append 1 nil)", "not a constant: `(append 1 nil)`"),
+        ("(append 1 nil)", "not a constant: `append` takes lists, found an integer"),
+        ("(append x nil)", "not a constant: the variable `x`"),
         ("`(a ,@5 b)", "`,@` splices a list, and this is an integer"),
         ("(lambda (x) x)", "not a constant: `(lambda (x) x)`"),
-        ("(concat \"a\" 'b)", "not a constant: `(concat \"a\" 'b)`"),
+        ("(concat \"a\" 'b)", "not a constant: `concat` takes strings, found a symbol"),
+        ("(concat \"a\" 1)", "not a constant: `concat` takes strings, found an integer"),
+        ("(concat \"a\" my-var)", "not a constant: the variable `my-var`"),
+        ("(concat \"a\" (f x))", "not a constant: `(f x)`"),
+        ("(concat '(x))", "not a constant: `concat` takes strings and characters, found a symbol"),
+        ("`(a ,x)", "not a constant: the variable `x`"),
+        ("`(a ,@xs)", "not a constant: the variable `xs`"),
+        ("(format \"%s %d\" \"only\")", "not a constant: `format` has more directives than arguments"),
+        ("(format \"%q\" 1)", "not a constant: `format` has no directive `%q`"),
+        ("(format \"%5%|\")", "not a constant: `format` has no directive `%5%`"),
+        (
+            "(format \"%5s\" \"é\")",
+            "not a constant: how 5 columns of text beyond ASCII look depends on the display",
+        ),
+        ("(format \"%s\" '(a))", "not a constant: how Emacs writes a list or vector is not folded"),
+        ("(format \"%d\" \"a\")", "not a constant: `%d` takes a number"),
+        ("(format \"%99999d\" 1)", "not a constant: a field of `format` is wider than 1000"),
+        ("(format 5)", "not a constant: `format` takes a string first, found an integer"),
+        ("(format \"a%\")", "not a constant: the template of `format` ends inside a directive"),
         ("#s(x)", "not a constant: `#s(x)`"),
         (",x", "a backquote or comma has no constant meaning here"),
         (r#""\xe9""#, "escape is the raw byte 0xe9 in Emacs; taken as U+00E9"),
         (r#""\ud800""#, "the character 0xd800 is not Unicode and has no JSON form"),
     ] {
         assert_eq!(folded(text).1, vec![message], "{text}");
+    }
+}
+
+/// What Emacs 28.2 answers.
+#[test]
+fn format_is_folded_as_emacs_formats() {
+    for (call, expected) in [
+        (r#""%05s|%-5s|%5s" "a" "b" "c""#, "    a|b    |    c"),
+        (r#""%5d|%-5d|%05d|%+d|% d|%+05d" 42 42 42 42 42 42"#, "   42|42   |00042|+42| 42|+0042"),
+        (r#""%x %X %o %#x %#o %#X" 255 255 8 255 8 255"#, "ff FF 10 0xff 010 0XFF"),
+        (r#""%x %x" -255 255.9"#, "-ff ff"),
+        (r#""%c|%3c|%-3c|%c|%05c" ?a ?b ?c 8364 ?a"#, "a|  b|c  |€|    a"),
+        (
+            r#""%s %s %s %s %s %s" 1.0 100000.0 1e15 1e14 1e-5 0.1"#,
+            "1.0 100000.0 1e+15 100000000000000.0 1e-05 0.1",
+        ),
+        (
+            r#""%s %s %s %s" 5e-324 1.5e300 -0.0 0.1234567890123456789"#,
+            "5e-324 1.5e+300 -0.0 0.12345678901234568",
+        ),
+        (r#""%s" 2.2250738585072014e-308"#, "2.2250738585072014e-308"),
+        (r#""%.2s|%5.2s" "abc" "abc""#, "ab|   ab"),
+        (r#""%d %d %d" 3.7 -3.7 ?a"#, "3 -3 97"),
+        (r#""%.3d|%5.3d|%05.3d|%.0d" 5 5 5 0"#, "005|  005|  005|"),
+        (r#""%2$s %1$s %s" "a" "b""#, "b a b"),
+        (
+            r#""%f %.2f %e %.1e %g %g %g" 1.5 2 1500.0 0.00123 0.0001 1e10 100000"#,
+            "1.500000 2.00 1.500000e+03 1.2e-03 0.0001 1e+10 100000",
+        ),
+        (r#""%05.1f|%+.1f|% .1f|%-8.2f|" 2.55 2.55 2.55 2.55"#, "002.5|+2.5| 2.5|2.55    |"),
+        (r#""%S %s" "a b\"c\\" :key"#, r#""a b\"c\\" :key"#),
+        (r#""%05d|%-05d|% 5d|%+x" -42 42 3 255"#, "-0042|42   |    3|+ff"),
+        (r#""%#o %#x %s %5S" 0 0 nil "a""#, "0 0 nil   \"a\""),
+        (r#""%s" "a" "b""#, "a"),
+    ] {
+        let (kind, told) = folded(&format!("(format {call})"));
+        assert_eq!((kind, told), (DatumKind::String(expected.to_owned()), vec![]), "{call}");
     }
 }
 
@@ -339,6 +538,12 @@ fn hostile_text() -> impl Strategy<Value = String> {
         Just("#&3"),
         Just("\0"),
         Just("\u{FEFF}"),
+        Just("“"),
+        Just("”"),
+        Just("‘"),
+        Just("«"),
+        Just("\u{2003}"),
+        Just("\u{200B}"),
     ];
     proptest::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }

@@ -97,3 +97,31 @@ fn a_printed_tool_is_a_spec() {
     assert!(told.is_empty(), "{text}: {told:?}");
     assert_eq!(compiled(&definitions.tools[0]), compiled(&tool), "{text}");
 }
+
+/// What is not sent comes back, too.
+#[test]
+fn a_printed_tool_keeps_what_is_not_sent() {
+    let source = deftool::text::Sources::new().add(deftool::text::SourceFile::new("t.eld", ""));
+    let lowered = |text: &str| {
+        let (tree, _) = deftool::syntax::parse(source, text);
+        let (definitions, told) = deftool::spec::lower(source, text, &tree, deftool::spec::FileKind::Specs);
+        assert!(told.is_empty(), "{text}: {told:?}");
+        definitions.tools.into_iter().next().unwrap()
+    };
+    let text = "(deftool :name \"a\" :description \"Do it.\" :category \"misc\" :confirm t :include t
+      :args ((:name \"x\" :type integer :description \"It.\"))
+      :accepts [(:x 1) (:x 2)] :rejects [nil (:x [:null :json-false t 1.5 \"s\" (:y nil)])]
+      :targets (:gemini (:description \"Other.\")))";
+    let tool = lowered(text);
+    assert_eq!((tool.accepts.len(), tool.rejects.len(), tool.overrides.len()), (2, 2, 1));
+    let printed = lexpr::to_string_custom(&Value::from(&tool), lexpr::print::Options::elisp()).unwrap();
+    let again = lowered(&printed);
+    let values = |examples: &[deftool::spec::Json]| {
+        examples.iter().map(deftool::spec::Json::to_value).collect::<Vec<_>>()
+    };
+    assert_eq!((again.confirm, again.include), (true, true), "{printed}");
+    assert_eq!(again.category.map(|name| name.value), Some(String::from("misc")), "{printed}");
+    assert_eq!(values(&again.accepts), values(&tool.accepts), "{printed}");
+    assert_eq!(values(&again.rejects), values(&tool.rejects), "{printed}");
+    assert_eq!(again.overrides[0].description.as_ref().unwrap().value, "Other.", "{printed}");
+}

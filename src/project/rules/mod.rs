@@ -7,13 +7,24 @@ use crate::diagnostic::rules;
 rules! {
     invalid_utf8: INVALID_UTF8,
     duplicate_name: DUPLICATE_NAME,
+    unknown_target: UNKNOWN_TARGET,
+    unknown_allow: UNKNOWN_ALLOW,
+    unused_allow: UNUSED_ALLOW,
+    error_allowed: ERROR_ALLOWED,
+    near_name: NEAR_NAME,
+    replaced_tool: REPLACED_TOOL,
     unknown_worker_tool: UNKNOWN_WORKER_TOOL,
+    too_many_tools: TOO_MANY_TOOLS,
     missing_script: MISSING_SCRIPT,
     script_does_not_compile: SCRIPT_DOES_NOT_COMPILE,
     script_arity: SCRIPT_ARITY,
     unreadable: UNREADABLE,
     emacs_lisp_only: EMACS_LISP_ONLY,
     script_without_function: SCRIPT_WITHOUT_FUNCTION,
+    empty_file: EMPTY_FILE,
+    unused_script: UNUSED_SCRIPT,
+    swapped_parameters: SWAPPED_PARAMETERS,
+    twin_scripts: TWIN_SCRIPTS,
 }
 
 /// Every rule there is, in the order of their codes.

@@ -100,7 +100,7 @@ fn find_root<'j>(
         }
         Some(_) | None => {
             let why = "refers to no schema of an object";
-            told.tell(rules::unresolved_reference::finding(told.at(reference.value.span), pointer, why));
+            told.tell(rules::import_reference::finding(told.at(reference.value.span), pointer, why));
             None
         }
     }

@@ -7,7 +7,7 @@ use super::Told;
 use super::gemini::as_json_schema;
 use super::references::References;
 use crate::schema::rules;
-use crate::spec::keyword::Holds;
+use crate::spec::keywords::{self, Takes};
 use crate::spec::{Json, JsonKind, Member};
 use crate::text::Span;
 
@@ -89,17 +89,16 @@ impl<'j> Rewriter<'j> {
 
     fn rewrite_member(&mut self, member: &'j Member, depth: usize, told: &mut Told) -> Member {
         let span = member.value.span;
-        let kind = match (Holds::of(&member.key), &member.value.kind) {
-            (Holds::Schema, JsonKind::Object(_)) => return self.inside(member, depth, told),
-            (Holds::Schema | Holds::Schemas, JsonKind::Array(schemas)) => {
-                JsonKind::Array(schemas.iter().map(|schema| self.rewrite(schema, depth + 1, told)).collect())
-            }
-            (Holds::Named, JsonKind::Object(named)) => {
+        let takes = keywords::takes(&member.key);
+        let kind = match &member.value.kind {
+            JsonKind::Object(_) if takes == Takes::Schema => return self.inside(member, depth, told),
+            JsonKind::Object(named) if takes == Takes::Named => {
                 JsonKind::Object(named.iter().map(|one| self.inside(one, depth, told)).collect())
             }
-            (Holds::Types | Holds::Schema | Holds::Schemas | Holds::Named | Holds::Data, kind) => {
-                kind.clone()
+            JsonKind::Array(schemas) if matches!(takes, Takes::Schema | Takes::Schemas) => {
+                JsonKind::Array(schemas.iter().map(|schema| self.rewrite(schema, depth + 1, told)).collect())
             }
+            kind => kind.clone(),
         };
         Member { key: member.key.clone(), key_span: member.key_span, value: Json { span, kind } }
     }
@@ -126,12 +125,12 @@ impl<'j> Rewriter<'j> {
     ) -> Vec<Member> {
         if self.open.contains(&pointer) {
             let why = "refers to itself, and a spec has no place for definitions to refer to";
-            told.tell(rules::unresolved_reference::finding(told.at(span), pointer, why));
+            told.tell(rules::import_reference::finding(told.at(span), pointer, why));
             return Vec::new();
         }
         let Some(definition) = self.references.find(pointer) else {
             let why = "refers to nothing in this schema";
-            told.tell(rules::unresolved_reference::finding(told.at(span), pointer, why));
+            told.tell(rules::import_reference::finding(told.at(span), pointer, why));
             return Vec::new();
         };
         self.open.push(pointer);
@@ -146,7 +145,7 @@ impl<'j> Rewriter<'j> {
             | JsonKind::String(_)
             | JsonKind::Array(_) => {
                 let why = "refers to no schema that a value could fit";
-                told.tell(rules::unresolved_reference::finding(told.at(span), pointer, why));
+                told.tell(rules::import_reference::finding(told.at(span), pointer, why));
                 return Vec::new();
             }
         };
@@ -172,7 +171,7 @@ impl<'j> Rewriter<'j> {
             Some(pointer) => (*pointer, "becomes boundless when it is written out"),
             None => ("schema", "is nested deeper than any tool's"),
         };
-        told.tell(rules::unresolved_reference::finding(told.at(first.key_span), pointer, why));
+        told.tell(rules::import_reference::finding(told.at(first.key_span), pointer, why));
     }
 }
 
@@ -198,11 +197,11 @@ fn join(mut members: Vec<Member>, schema: Json) -> Vec<Member> {
 
 /// The values that a member brings, without those of the schemas in it.
 fn weigh(member: &Member) -> usize {
-    match (Holds::of(&member.key), &member.value.kind) {
-        (Holds::Data | Holds::Types, _) => count(&member.value),
-        (_, JsonKind::Array(items)) => 1 + items.len(),
-        (_, JsonKind::Object(members)) => 1 + members.len(),
-        (_, JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_)) => 1,
+    match &member.value.kind {
+        _ if !keywords::takes(&member.key).holds_schemas() => count(&member.value),
+        JsonKind::Array(items) => 1 + items.len(),
+        JsonKind::Object(members) => 1 + members.len(),
+        JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => 1,
     }
 }
 

@@ -2,24 +2,41 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a `$ref` to import that cannot be written out
+    /// a :$ref that leads nowhere
     ///
-    /// A spec has no place for `$defs` beside its arguments, so a reference into them is replaced by what it refers to. That cannot be done where the
-    /// definition is missing, refers to itself, or becomes boundless when it is written out.
+    /// A reference is read from the root of the tool's parameters, where an argument `x` is `#/properties/x`: its `:$defs` are `#/properties/x/$defs`. Nothing
+    /// is fetched from elsewhere, by no API. One that leads back to itself has no end.
     ///
-    /// ```json fails
-    /// {"name": "tree", "description": "Plant it.", "input_schema": {"type": "object", "properties": {"root": {"$ref": "#/$defs/Node"}},
-    ///   "$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}}}}
+    /// ```eld fails
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :$ref "#/$defs/id" :$defs (:id (:type integer)))))
     /// ```
     ///
-    /// ```json repaired
-    /// {"name": "tree", "description": "Plant it.", "input_schema": {"type": "object", "properties": {"root": {"$ref": "#/$defs/Node"}},
-    ///   "$defs": {"Node": {"type": "object", "properties": {"next": {"type": "string"}}}}}}
+    /// ```eld repaired
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :$ref "#/properties/x/$defs/id" :$defs (:id (:type integer)))))
     /// ```
-    pub(crate) UNRESOLVED_REFERENCE, "DT605", "unresolved-reference", Error
+    pub(crate) UNRESOLVED_REFERENCE, "DT242", "unresolved-reference", Warning
 }
 
-/// `why` it cannot be written out.
-pub(crate) fn finding(location: Location, reference: &str, why: &str) -> Diagnostic {
-    Diagnostic::new(&UNRESOLVED_REFERENCE, location, format!("`{reference}` {why}"))
+/// `found` is where the reference should lead, if that is known.
+pub(in crate::schema) fn finding(at: Location, target: &str, found: Option<&str>) -> Diagnostic {
+    let message = if target.starts_with('#') {
+        format!("`{target}` leads nowhere in the parameters of this tool")
+    } else {
+        format!("`{target}` leads out of this tool, and nothing is fetched")
+    };
+    let finding = Diagnostic::new(&UNRESOLVED_REFERENCE, at, message)
+        .note("it is sent as it is, which some APIs refuse, and deftool does not enforce it");
+    match found {
+        Some(path) => finding
+            .labelled(format!("did you mean \"{path}\"?"))
+            .maybe_fixed_by(format!("write \"{path}\""), at.span, format!("\"{path}\"")),
+        None => finding,
+    }
+}
+
+/// The reference leads to itself.
+pub(in crate::schema) fn endless(at: Location, target: &str) -> Diagnostic {
+    let message = format!("`{target}` leads back to itself and says nothing");
+    Diagnostic::new(&UNRESOLVED_REFERENCE, at, message)
+        .note("it is sent as it is, which some APIs refuse, and deftool does not enforce it")
 }

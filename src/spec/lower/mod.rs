@@ -1,16 +1,21 @@
 //! Tree → definitions.
 
+mod argument;
+mod collection;
+mod examples;
 mod fixes;
+mod function;
+mod keyword;
+mod permission;
 mod plist;
+mod project;
 mod schema;
 mod tool;
 mod value;
 mod worker;
 
-pub(super) use schema::TYPES;
-
-use super::{Definitions, Tool, ToolKind, nearest};
-use crate::diagnostic::{Diagnostic, Rule, Severity};
+use super::{Definitions, Tool, ToolKind};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::rules;
 use crate::syntax::{Datum, DatumKind, Fault, Folder, Kind, NodeId, Tree};
 use crate::text::{Location, SourceId, Span};
@@ -36,25 +41,31 @@ impl FileKind {
 }
 
 /// The sort of a top-level form.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Tool(ToolKind),
+    /// `llm-tool-collection-deftool`.
+    Collection,
     Worker,
+    Mcp,
+    Lint,
 }
 
-const FORMS: [(&str, Form); 6] = [
+const FORMS: [(&str, Form); 9] = [
     ("deftool", Form::Tool(ToolKind::Normal)),
     ("defexit", Form::Tool(ToolKind::Exit)),
     ("defworker", Form::Worker),
+    ("defmcp", Form::Mcp),
+    ("deflint", Form::Lint),
     ("gptel-make-tool", Form::Tool(ToolKind::Normal)),
     ("llm-make-tool", Form::Tool(ToolKind::Normal)),
     ("llm-tool", Form::Tool(ToolKind::Normal)),
+    ("llm-tool-collection-deftool", Form::Collection),
 ];
 
-/// Whether a list that starts with this symbol is a form of specs. Some are read elsewhere than here.
+/// Whether a list that starts with this symbol is a form of specs.
 pub fn is_form(head: &str) -> bool {
     FORMS.iter().any(|(form, _)| *form == head)
-        || matches!(head, "deflint" | "defmcp" | "llm-tool-collection-deftool")
 }
 
 /// The definitions of `tree`, read from `text`, the whole of `source`, and what is wrong with them.
@@ -67,28 +78,26 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
     let mut after_loose = false;
     while let Some(node) = pending.pop() {
         after_loose &= !names_form(tree, node);
-        let items = tree.children(node);
-        let head = items.clone().next();
-        let form = head.and_then(|head| match tree.kind(head) {
-            Kind::Symbol => {
-                let name = tree.text(head, text);
-                FORMS.iter().find(|(form, _)| *form == name).map(|(_, form)| *form)
-            }
-            Kind::Keyword => Some(Form::Tool(ToolKind::Normal)),
-            _ => None,
-        });
-        match form.filter(|_| tree.kind(node) == Kind::List) {
-            Some(form) => {
-                let bare = head.is_some_and(|head| tree.kind(head) == Kind::Keyword);
-                // In Emacs Lisp a list that starts with a keyword is anybody's data.
-                if bare && kind == FileKind::EmacsLisp {
-                    continue;
-                }
-                let data = fold_entries(&mut folder, tree, text, items.skip(usize::from(!bare)));
+        let head = tree.children(node).next();
+        match form_of(tree, text, node, head) {
+            // In Emacs Lisp a list that starts with a keyword is anybody's data.
+            Some((_, true)) if kind == FileKind::EmacsLisp => {}
+            Some((form, bare)) => {
+                let is_call = head.is_some_and(|head| is_function(tree.text(head, text)));
+                let items = tree.children(node).skip(usize::from(!bare));
+                let data = if form == Form::Collection {
+                    items.take(4).map(|item| folder.fold_quoted(item)).collect()
+                } else {
+                    fold_entries(&mut folder, tree, items, is_call)
+                };
                 lowerer.form_start = lowerer.findings.len();
                 lowerer.findings.append(&mut folder.findings);
                 let fault = tree.fault(node);
+                let known = definitions.tools.len();
                 lowerer.lower_form(form, tree.span(node), data, fault, &mut definitions);
+                if let Some(tool) = definitions.tools.get(known).filter(|tool| tool.valid && is_call) {
+                    lowerer.check_function(tool, tree, text, node);
+                }
                 // Where a parenthesis or quote is missing, everything else that seems wrong follows from it.
                 if fault == Some(Fault::Misnested) {
                     lowerer.findings.truncate(lowerer.form_start);
@@ -110,8 +119,28 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             },
         }
     }
+    lowerer.note_mcp(&definitions);
+    rules::type_as_string::merge(&mut lowerer.findings);
     fixes::settle_fixes(&mut lowerer.findings, text, tree, kind);
     (definitions, lowerer.findings)
+}
+
+/// What `node` is, and whether it is a bare plist.
+fn form_of(tree: &Tree, text: &str, node: NodeId, head: Option<NodeId>) -> Option<(Form, bool)> {
+    let head = head.filter(|_| tree.kind(node) == Kind::List)?;
+    match tree.kind(head) {
+        Kind::Symbol => {
+            let name = tree.text(head, text);
+            FORMS.iter().find(|(form, _)| *form == name).map(|(_, form)| (*form, false))
+        }
+        Kind::Keyword => Some((Form::Tool(ToolKind::Normal), true)),
+        _ => None,
+    }
+}
+
+/// Whether a form is a call in Emacs, which evaluates what stands in it.
+fn is_function(head: &str) -> bool {
+    matches!(head, "gptel-make-tool" | "llm-make-tool" | "llm-tool")
 }
 
 /// The tool that a constant is: a plist, or a list that starts with the name of a tool form. For callers that
@@ -119,17 +148,15 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
 pub fn lower_tool(source: SourceId, datum: Datum) -> (Option<Tool>, Vec<Diagnostic>) {
     let mut lowerer = Lowerer::new(source);
     let mut kind = ToolKind::Normal;
+    let at = lowerer.at(datum.span);
     let DatumKind::List(mut items) = datum.kind else {
-        lowerer.tell(&rules::UNKNOWN_FORM, datum.span, String::from("a tool spec is a list"));
-        return (None, lowerer.findings);
+        return (None, vec![rules::unknown_form::value(at, None)]);
     };
     if let Some(Datum { kind: DatumKind::Symbol(head), .. }) = items.first() {
         match FORMS.iter().find(|(form, _)| form == head) {
             Some((_, Form::Tool(of_form))) => kind = *of_form,
-            Some((_, Form::Worker)) | None => {
-                let message = format!("`{head}` is no tool form");
-                lowerer.tell(&rules::UNKNOWN_FORM, datum.span, message);
-                return (None, lowerer.findings);
+            Some((_, Form::Collection | Form::Worker | Form::Mcp | Form::Lint)) | None => {
+                return (None, vec![rules::unknown_form::value(at, Some(head))]);
             }
         }
         items.remove(0);
@@ -138,30 +165,50 @@ pub fn lower_tool(source: SourceId, datum: Datum) -> (Option<Tool>, Vec<Diagnost
     (tool, lowerer.findings)
 }
 
+/// What every API is sent: where Emacs evaluates it, a symbol is a variable.
+const SENT: [&str; 4] = [":name", ":description", ":args", ":async"];
+
+/// What is Emacs Lisp, or changes nothing that is sent: code there is no mistake.
+const CODE: [&str; 4] = [":function", ":confirm", ":include", ":category"];
+
 /// The constants of a form, without its head. What stands under `:function` is Emacs Lisp and not looked at.
 fn fold_entries(
     folder: &mut Folder<'_>,
     tree: &Tree,
-    text: &str,
     items: impl Iterator<Item = NodeId>,
+    is_call: bool,
 ) -> Vec<Datum> {
     let mut data: Vec<Datum> = Vec::new();
     for item in items {
-        let after_code_key = matches!(data.last(), Some(Datum { kind: DatumKind::Keyword(key), .. })
-            if key == ":function" || (key == ":confirm" && is_lambda(tree, text, item)));
-        data.push(if after_code_key {
-            Datum { span: tree.span(item), kind: DatumKind::Invalid }
+        let key = match data.last() {
+            Some(Datum { kind: DatumKind::Keyword(key), .. }) => key.as_str(),
+            _ => "",
+        };
+        let code = Datum { span: tree.span(item), kind: DatumKind::Invalid };
+        let datum = if key == ":function" && tree.kind(item) != Kind::Keyword {
+            code
+        } else if CODE.contains(&key) {
+            let told = folder.findings.len();
+            let datum = if is_call { folder.fold_argument(item) } else { folder.fold(item) };
+            let is_code = folder.findings.len() > told && tree.kind(item) != Kind::Keyword;
+            if is_code {
+                folder.findings.truncate(told);
+            }
+            if is_code { code } else { datum }
+        } else if is_call && SENT.contains(&key) {
+            folder.fold_argument(item)
         } else {
             folder.fold(item)
-        });
+        };
+        data.push(datum);
     }
     data
 }
 
-fn is_lambda(tree: &Tree, text: &str, node: NodeId) -> bool {
-    tree.children(node).next().is_some_and(|head| {
-        matches!(tree.text(head, text), "lambda") || tree.text(head, text).starts_with("(lambda")
-    })
+/// A URL of HTTP that names a host.
+fn as_url(text: &str) -> Option<String> {
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    host.is_some_and(|host| !host.is_empty() && !host.starts_with('/')).then(|| text.to_owned())
 }
 
 /// Collects findings while one file is lowered.
@@ -170,11 +217,13 @@ struct Lowerer {
     findings: Vec<Diagnostic>,
     /// Number of the first finding of the form that is being lowered.
     form_start: usize,
+    /// Whether the reader could not make sense of something in it.
+    is_misread: bool,
 }
 
 impl Lowerer {
     fn new(source: SourceId) -> Self {
-        Self { source, findings: Vec::new(), form_start: 0 }
+        Self { source, findings: Vec::new(), form_start: 0, is_misread: false }
     }
 
     /// Lowers one form. What the reader could not make sense of is not valid.
@@ -186,29 +235,69 @@ impl Lowerer {
         fault: Option<Fault>,
         definitions: &mut Definitions,
     ) {
-        match form {
-            Form::Tool(kind) => {
-                if let Some(mut tool) = self.lower_tool(kind, span, data) {
-                    tool.valid &= fault.is_none();
-                    definitions.tools.push(tool);
-                }
+        self.is_misread = fault.is_some();
+        let tool = match form {
+            Form::Tool(kind) => self.lower_tool(kind, span, data),
+            Form::Collection => {
+                let plist = self.expand_collection(span, data);
+                plist.and_then(|plist| self.lower_tool(ToolKind::Normal, span, plist))
             }
             Form::Worker => {
                 if let Some(mut worker) = self.lower_worker(span, data) {
                     worker.valid &= fault.is_none();
                     definitions.workers.push(worker);
                 }
+                None
             }
+            Form::Mcp => {
+                definitions.mcp_servers.extend(self.lower_mcp(span, data).filter(|_| fault.is_none()));
+                None
+            }
+            Form::Lint => {
+                let lint = self.lower_lint(span, data);
+                definitions.lints.extend(Some(lint).filter(|_| fault.is_none()));
+                None
+            }
+        };
+        if let Some(mut tool) = tool {
+            tool.valid &= fault.is_none();
+            definitions.tools.push(tool);
         }
     }
 
-    /// Adds a finding and hands it out for labels, notes and a fix.
-    fn tell(&mut self, rule: &'static Rule, span: Span, message: String) {
-        self.findings.push(self.finding(rule, span, message));
+    /// What the lambda under `:function` takes, held against the arguments.
+    fn check_function(&mut self, tool: &Tool, tree: &Tree, text: &str, node: NodeId) {
+        let mut items = tree.children(node);
+        let is_key =
+            |item: &NodeId| tree.kind(*item) == Kind::Keyword && tree.text(*item, text) == ":function";
+        if items.find(is_key).is_none() {
+            return;
+        }
+        let parameters = items.next().and_then(|value| function::parameters_of(tree, text, value));
+        let Some(function::Parameters { span, names, required, has_rest }) = parameters else { return };
+        let callback = tool.is_async.then_some("callback");
+        let arguments = tool.arguments.iter().map(|argument| argument.name.value.as_str());
+        let expected: Vec<&str> = callback.into_iter().chain(arguments).collect();
+        let finding = rules::function_parameters::check(
+            self.at(span),
+            &tool.name.value,
+            &names,
+            required,
+            has_rest,
+            &expected,
+        );
+        self.findings.extend(finding);
     }
 
-    fn finding(&self, rule: &'static Rule, span: Span, message: String) -> Diagnostic {
-        Diagnostic::new(rule, Location { source: self.source, span }, message)
+    /// Servers are read and not used yet: said once a file.
+    fn note_mcp(&mut self, definitions: &Definitions) {
+        if let Some(first) = definitions.mcp_servers.first() {
+            self.findings.push(rules::mcp_without_effect::finding(self.at(first.name.span)));
+        }
+    }
+
+    fn at(&self, span: Span) -> Location {
+        Location { source: self.source, span }
     }
 
     /// Whether the form that is being lowered has an error.
@@ -218,31 +307,18 @@ impl Lowerer {
     }
 
     fn tell_unknown_form(&mut self, tree: &Tree, text: &str, node: NodeId, head: Option<NodeId>) {
-        let span = tree.span(node);
-        let name = head.filter(|&head| tree.kind(head) == Kind::Symbol && tree.kind(node) == Kind::List);
-        let Some(head) = name else {
-            let message = String::from("expected a form such as `(deftool …)`");
-            self.tell(
-                &rules::UNKNOWN_FORM,
-                Span::new(span.start as usize, first_line_end(span, text)),
-                message,
-            );
-            return;
-        };
-        let word = tree.text(head, text);
-        let mut finding = self.finding(
-            &rules::UNKNOWN_FORM,
-            tree.span(head),
-            format!("`{word}` is no form of a spec file"),
-        );
-        finding = match nearest(word, FORMS.map(|(form, _)| form)) {
-            Some(known) => finding
-                .maybe_fixed_by(format!("write `{known}`"), tree.span(head), known)
-                .note(format!("did you mean `{known}`?")),
-            None => finding
-                .note("known forms: deftool, defexit, defworker, gptel-make-tool, llm-make-tool, llm-tool"),
-        };
-        self.findings.push(finding);
+        let head = head.filter(|&head| tree.kind(head) == Kind::Symbol && tree.kind(node) == Kind::List);
+        self.findings.push(match head {
+            Some(head) => {
+                let known = FORMS.map(|(form, _)| form);
+                rules::unknown_form::named(self.at(tree.span(head)), tree.text(head, text), &known)
+            }
+            None => {
+                let span = tree.span(node);
+                let first_line = Span::new(span.start as usize, first_line_end(span, text));
+                rules::unknown_form::finding(self.at(first_line))
+            }
+        });
     }
 }
 

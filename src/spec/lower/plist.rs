@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::{Lowerer, nearest};
+use super::Lowerer;
 use crate::spec::rules;
 use crate::syntax::{Datum, DatumKind};
-use crate::text::Span;
+use crate::text::{Span, Spanned};
 
 /// One key with its value.
 pub(super) struct Entry {
     /// The key without its leading colon.
     pub(super) key: String,
     pub(super) key_span: Span,
+    /// [`DatumKind::Invalid`] where it is missing or no constant; that was told.
     pub(super) value: Datum,
 }
 
@@ -22,39 +23,47 @@ const CONSTANT_KEYWORDS: [&str; 4] = [":json-false", ":false", ":null", ":json-n
 fn is_key(datum: &Datum, known: &[&str]) -> bool {
     match &datum.kind {
         DatumKind::Keyword(word) => !CONSTANT_KEYWORDS.contains(&word.as_str()),
-        DatumKind::Symbol(word) => known.contains(&word.as_str()),
+        DatumKind::Symbol(word) | DatumKind::String(word) => is_known(word, known),
         _ => false,
     }
+}
+
+/// Whether `word` is one of `known`, with its colon or without.
+fn is_known(word: &str, known: &[&str]) -> bool {
+    known.contains(&word.strip_prefix(':').unwrap_or(word))
 }
 
 impl Lowerer {
     /// The entries of a plist, without duplicates; `known` are the keys of the place, for suggestions.
     pub(super) fn read_plist(&mut self, items: Vec<Datum>, known: &[&str]) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut seen: HashMap<String, Span> = HashMap::new();
+        let mut seen: HashMap<String, usize> = HashMap::new();
         let mut items = items.into_iter().peekable();
+        let mut end_of_string = None;
         while let Some(item) = items.next() {
+            let at = self.at(item.span);
             let key = match item.kind {
                 DatumKind::Keyword(key) => key.strip_prefix(':').unwrap_or(&key).to_owned(),
                 DatumKind::Symbol(word) if known.contains(&word.as_str()) => {
-                    self.findings.push(
-                        self.finding(
-                            &rules::STRAY_VALUE,
-                            item.span,
-                            format!("`{word}` is a key without its colon"),
-                        )
-                        .fixed_by(
-                            format!("write `:{word}`"),
-                            item.span,
-                            format!(":{word}"),
-                        ),
-                    );
+                    self.findings.push(rules::stray_value::without_colon(at, &word));
                     word
                 }
-                DatumKind::Invalid => continue,
-                _ => {
-                    let message = format!("expected a key such as `:name`, found {}", item.describe());
-                    self.tell(&rules::STRAY_VALUE, item.span, message);
+                // Without a value after it, it is one itself: `:required "name" "type"`.
+                DatumKind::String(word)
+                    if is_known(&word, known)
+                        && items.peek().is_some_and(|next| !matches!(next.kind, DatumKind::Keyword(_))) =>
+                {
+                    let key = word.strip_prefix(':').unwrap_or(&word).to_owned();
+                    self.findings.push(rules::key_as_string::finding(at, &key));
+                    key
+                }
+                kind => {
+                    let found = Datum { span: item.span, kind };
+                    // Code in the place of a key was told.
+                    if found.kind != DatumKind::Invalid {
+                        let touches = end_of_string == Some(item.span.start);
+                        self.findings.push(rules::stray_value::finding(at, found.describe(), touches));
+                    }
                     // Up to the next key it is one mistake.
                     while items.next_if(|next| !is_key(next, known)).is_some() {}
                     continue;
@@ -63,63 +72,36 @@ impl Lowerer {
             let value = items.next_if(|next| {
                 !matches!(&next.kind, DatumKind::Keyword(word) if !CONSTANT_KEYWORDS.contains(&word.as_str()))
             });
-            let Some(value) = value else {
-                self.tell(&rules::ODD_PLIST, item.span, format!("`:{key}` has no value"));
-                continue;
-            };
-            if let Some(stem) = key.strip_suffix(':') {
-                let mut finding = self
-                    .finding(
-                        &rules::STRAY_COLON,
-                        item.span,
-                        format!("likely a typo: the key `:{key}` ends in a colon"),
-                    )
-                    .labelled(format!("did you mean `:{stem}`?"))
-                    .note(format!("it is sent as the JSON key \"{key}\", which no API knows"));
-                finding = finding.fixed_by(format!("write `:{stem}`"), item.span, format!(":{stem}"));
-                self.findings.push(finding);
+            let value = value.unwrap_or_else(|| {
+                self.findings.push(rules::odd_plist::finding(at, &key));
+                Datum { span: item.span, kind: DatumKind::Invalid }
+            });
+            end_of_string = matches!(value.kind, DatumKind::String(_)).then_some(value.span.end);
+            if key.len() > 1 && key.ends_with(':') {
+                self.findings.push(rules::stray_colon::finding(at, &key));
             }
-            if let Some(&first) = seen.get(&key) {
-                let message = format!("`:{key}` is given twice; the first counts");
-                let finding = self.finding(&rules::DUPLICATE_KEY, item.span, message);
-                self.findings.push(finding.and_at(first, "first given here"));
-                continue;
+            let first = seen.get(&key).and_then(|&index| entries.get_mut(index));
+            match first {
+                // The first had no value: told, and this is it.
+                Some(first) if first.value.kind == DatumKind::Invalid => first.value = value,
+                Some(first) => {
+                    let finding = rules::duplicate_key::finding(at, &key, first.key_span);
+                    self.findings.push(finding);
+                }
+                None => {
+                    seen.insert(key.clone(), entries.len());
+                    entries.push(Entry { key, key_span: item.span, value });
+                }
             }
-            seen.insert(key.clone(), item.span);
-            entries.push(Entry { key, key_span: item.span, value });
         }
         entries
-    }
-
-    /// Warns of a key that the place does not know.
-    pub(super) fn tell_unknown_key(
-        &mut self,
-        rule: &'static crate::diagnostic::Rule,
-        entry: &Entry,
-        of: &str,
-        known: &[&str],
-    ) {
-        // A stray colon was told already: one mistake, one finding.
-        if entry.key.ends_with(':') {
-            return;
-        }
-        let key = &entry.key;
-        let mut finding = self.finding(rule, entry.key_span, format!("`:{key}` is no key of {of}"));
-        if let Some(near) = nearest(key, known.iter().copied()) {
-            finding = finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
-                format!("write `:{near}`"),
-                entry.key_span,
-                format!(":{near}"),
-            );
-        }
-        self.findings.push(finding);
     }
 
     /// Tells that a value is of the wrong kind.
     pub(super) fn tell_wrong(&mut self, key: &str, value: &Datum, expected: &str) {
         if value.kind != DatumKind::Invalid {
-            let message = format!("`:{key}` takes {expected}, found {}", value.describe());
-            self.tell(&rules::WRONG_VALUE, value.span, message);
+            let at = self.at(value.span);
+            self.findings.push(rules::wrong_value::finding(at, key, expected, value.describe()));
         }
     }
 
@@ -154,34 +136,38 @@ impl Lowerer {
         expected: &str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<T> {
-        if let DatumKind::String(text) | DatumKind::Symbol(text) = &value.kind
-            && let Some(parsed) = parse(text)
-        {
-            return Some(parsed);
-        }
-        if let DatumKind::String(text) | DatumKind::Symbol(text) = &value.kind {
-            let message = format!("`:{key}` takes {expected}, found `{text}`");
-            self.tell(&rules::WRONG_VALUE, value.span, message);
-        } else {
+        let (DatumKind::String(text) | DatumKind::Symbol(text)) = &value.kind else {
             self.tell_wrong(key, &value, expected);
+            return None;
+        };
+        let parsed = parse(text);
+        if parsed.is_none() {
+            let at = self.at(value.span);
+            self.findings.push(rules::wrong_value::finding(at, key, expected, &format!("`{text}`")));
         }
-        None
+        parsed
     }
 
-    /// A vector or list of strings, with their places.
-    pub(super) fn take_strings(
-        &mut self,
-        key: &str,
-        value: Datum,
-    ) -> Option<Vec<crate::text::Spanned<String>>> {
+    /// A vector or list of strings, with their places, each once.
+    pub(super) fn take_strings(&mut self, key: &str, value: Datum) -> Option<Vec<Spanned<String>>> {
         let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
             self.tell_wrong(key, &value, "a vector of strings");
             return None;
         };
         let mut strings = Vec::new();
+        let mut seen: HashMap<String, Span> = HashMap::new();
         for item in items {
             match item.kind {
-                DatumKind::String(text) => strings.push(crate::text::Spanned::new(text, item.span)),
+                DatumKind::String(text) => match seen.get(&text) {
+                    Some(&first) => {
+                        let at = self.at(item.span);
+                        self.findings.push(rules::repeated_item::finding(at, key, &text, first));
+                    }
+                    None => {
+                        seen.insert(text.clone(), item.span);
+                        strings.push(Spanned::new(text, item.span));
+                    }
+                },
                 _ => self.tell_wrong(key, &item, "strings"),
             }
         }

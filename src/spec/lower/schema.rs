@@ -1,93 +1,35 @@
 //! Argument plists → JSON Schema, keyword by keyword.
 
-use std::collections::HashSet;
-
 use super::Lowerer;
 use super::plist::Entry;
-use super::value::quoted;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::spec::keywords::{self, TYPES, Takes};
 use crate::spec::rules;
-use crate::spec::{Json, JsonKind, Member, nearest};
+use crate::spec::schema::{Place, Schema};
+use crate::spec::{Json, JsonKind, Member};
 use crate::syntax::{Datum, DatumKind};
-use crate::text::Span;
-
-/// Where a schema stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// It is an argument's plist.
-    Argument,
-    /// It is inside another schema.
-    Nested,
-}
-
-pub(crate) const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
-
-/// Keywords of JSON Schema 2020-12 (and `definitions`, `nullable`, which APIs still take).
-pub(super) const KEYWORDS: [&str; 52] = [
-    "type",
-    "description",
-    "enum",
-    "const",
-    "items",
-    "properties",
-    "required",
-    "additionalProperties",
-    "default",
-    "examples",
-    "title",
-    "format",
-    "pattern",
-    "minLength",
-    "maxLength",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "prefixItems",
-    "contains",
-    "minContains",
-    "maxContains",
-    "minProperties",
-    "maxProperties",
-    "patternProperties",
-    "propertyNames",
-    "dependentRequired",
-    "dependentSchemas",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "$ref",
-    "$defs",
-    "definitions",
-    "$comment",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-    "contentEncoding",
-    "contentMediaType",
-    "nullable",
-];
+use crate::text::{Span, Spanned};
 
 impl Lowerer {
-    /// The schema that a plist is. `None`: it is none; told.
-    pub(super) fn lower_schema(&mut self, datum: Datum, place: Place) -> Option<Json> {
+    /// The schema that the value of `key` is. `None`: it is none; told.
+    pub(super) fn lower_schema(&mut self, key: &str, datum: Datum, place: Place<'_>) -> Option<Json> {
         let span = datum.span;
         match datum.kind {
             DatumKind::List(items) => {
-                let entries = self.read_plist(items, &KEYWORDS);
+                if items.first().is_some_and(|first| !is_key(first)) {
+                    let found = Datum { span, kind: DatumKind::List(items) };
+                    self.findings.push(rules::schema_not_a_plist::finding(self.at(span), key, &found));
+                    return None;
+                }
+                let known: Vec<&str> = keywords::names().chain(["name", "optional"]).collect();
+                let entries = self.read_plist(items, &known);
                 Some(Json { span, kind: JsonKind::Object(self.lower_keywords(entries, span, place)) })
             }
             // `:additionalProperties :json-false`, `:items t`: a schema may be a boolean.
-            DatumKind::Symbol(_) | DatumKind::Keyword(_) => self.json_value(Datum { span, kind: datum.kind }),
+            DatumKind::Symbol(word) if word == "t" => Some(Json { span, kind: JsonKind::Bool(true) }),
+            DatumKind::Keyword(word) if word == ":json-false" || word == ":false" => {
+                Some(Json { span, kind: JsonKind::Bool(false) })
+            }
             DatumKind::Quoted(inner) => {
                 self.tell_quoted(span, &inner);
                 None
@@ -95,145 +37,145 @@ impl Lowerer {
             DatumKind::Invalid => None,
             kind => {
                 let found = Datum { span, kind };
-                let message =
-                    format!("expected a schema plist such as `(:type string)`, found {}", found.describe());
-                self.tell(&rules::WRONG_VALUE, span, message);
-                None
+                self.findings.push(rules::schema_not_a_plist::finding(self.at(span), key, &found));
+                // Emacs sends all but a symbol as it is.
+                match found.kind {
+                    DatumKind::Vector(items) if rules::schema_not_a_plist::is_writable(&items) => {
+                        Some(self.lower_elements(key, items, span))
+                    }
+                    DatumKind::String(text) => Some(Json { span, kind: JsonKind::String(text) }),
+                    DatumKind::Number(number) => Some(Json { span, kind: self.json_number(number, span) }),
+                    DatumKind::Vector(_)
+                    | DatumKind::Symbol(_)
+                    | DatumKind::Keyword(_)
+                    | DatumKind::NotFinite(_)
+                    | DatumKind::List(_)
+                    | DatumKind::Dotted(..)
+                    | DatumKind::Quoted(_)
+                    | DatumKind::Invalid => None,
+                }
             }
         }
     }
 
     /// The members of a schema.
-    pub(super) fn lower_keywords(&mut self, entries: Vec<Entry>, span: Span, place: Place) -> Vec<Member> {
+    pub(super) fn lower_keywords(
+        &mut self,
+        entries: Vec<Entry>,
+        span: Span,
+        place: Place<'_>,
+    ) -> Vec<Member> {
         let mut members = Vec::new();
         let mut written = Vec::new();
         for entry in entries {
             let (key, key_span) = (entry.key.clone(), entry.key_span);
+            let meant = match keywords::find(&key) {
+                Some(_) => None,
+                None => rules::unknown_argument_key::meant(&key),
+            };
+            // What was likely meant by a misspelt key is not missing.
+            written.extend(meant.map(str::to_owned));
             written.push(key.clone());
-            if let Some(value) = self.lower_keyword(entry, place) {
-                members.push(Member { key, key_span, value });
-            }
+            let value = self.lower_keyword(entry, meant, place);
+            members.extend(value.map(|value| Member { key, key_span, value }));
         }
-        self.check_shape(&members, &written, span);
+        let schema = Schema { source: self.source, span, place, members: &members, written: &written };
+        schema.check(&mut self.findings);
         members
     }
 
-    fn lower_keyword(&mut self, entry: Entry, place: Place) -> Option<Json> {
-        match entry.key.as_str() {
+    /// `meant` is the keyword that an unknown one may be a misspelling of.
+    fn lower_keyword(&mut self, entry: Entry, meant: Option<&'static str>, place: Place<'_>) -> Option<Json> {
+        let key = entry.key.as_str();
+        match key {
             "type" => return self.lower_type(entry.value),
-            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
-                return self.lower_properties(&entry.key, entry.value);
-            }
-            "items"
-            | "additionalProperties"
-            | "contains"
-            | "propertyNames"
-            | "not"
-            | "if"
-            | "then"
-            | "else"
-            | "unevaluatedItems"
-            | "unevaluatedProperties" => {
-                if let DatumKind::Vector(items) = entry.value.kind {
-                    return Some(self.lower_schemas(items, entry.value.span));
-                }
-                return self.lower_schema(entry.value, Place::Nested);
-            }
-            "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
-                if let DatumKind::Vector(items) = entry.value.kind {
-                    return Some(self.lower_schemas(items, entry.value.span));
-                }
-                self.tell_wrong(&entry.key, &entry.value, "a vector of schema plists");
-                return None;
-            }
             "enum" => return self.lower_enum(entry.value),
             "required" => return self.lower_required(entry.value, entry.key_span, place),
-            "optional" if place == Place::Nested => {
-                self.findings.push(
-                    self.finding(
-                        &rules::OPTIONAL_MISPLACED,
-                        entry.key_span,
-                        String::from("`:optional` has no effect inside a schema"),
-                    )
-                    .note("a property is optional unless `:required [\"…\"]` of its object names it"),
-                );
-            }
-            known if KEYWORDS.contains(&known) => {}
-            _ => self.tell_unknown_key(
-                &rules::UNKNOWN_ARGUMENT_KEY,
-                &entry,
-                "an argument or of JSON Schema",
-                &KEYWORDS,
-            ),
+            _ => {}
         }
-        self.json_value(entry.value)
+        match keywords::find(key).map(|keyword| keyword.takes) {
+            Some(Takes::Named) => self.lower_properties(&entry.key, entry.value),
+            Some(Takes::Schema) => self.lower_schema(&entry.key, entry.value, Place::Nested),
+            Some(Takes::Schemas) => self.lower_union(&entry.key, entry.value),
+            Some(
+                Takes::Text
+                | Takes::Flag
+                | Takes::Count
+                | Takes::Number
+                | Takes::Positive
+                | Takes::Vector
+                | Takes::Own
+                | Takes::Any,
+            ) => self.json_value(entry.value),
+            None => {
+                let mut finding = self.unknown_keyword(&entry, meant, place);
+                // `:Type string`: the symbol is another mistake only because the key is one.
+                let is_word = meant == Some("type") && matches!(entry.value.kind, DatumKind::Symbol(_));
+                if let Some(finding) = finding.as_mut().filter(|_| is_word) {
+                    finding.severity = Severity::Error;
+                }
+                self.findings.extend(finding);
+                if is_word { None } else { self.json_value(entry.value) }
+            }
+        }
     }
 
-    fn lower_schemas(&mut self, items: Vec<Datum>, span: Span) -> Json {
-        let schemas = items.into_iter().filter_map(|item| self.lower_schema(item, Place::Nested)).collect();
-        Json { span, kind: JsonKind::Array(schemas) }
+    fn unknown_keyword(&self, entry: &Entry, meant: Option<&str>, place: Place<'_>) -> Option<Diagnostic> {
+        let at = self.at(entry.key_span);
+        let is_inside = !matches!(place, Place::Argument(_));
+        match entry.key.as_str() {
+            "optional" if is_inside => Some(rules::optional_misplaced::finding(at)),
+            "name" if is_inside => Some(rules::name_misplaced::finding(at)),
+            key => match keywords::in_other_case(key) {
+                Some(known) => Some(rules::keyword_spelling::finding(at, key, known)),
+                // A stray colon was told already: one mistake, one finding.
+                None => (!key.ends_with(':')).then(|| rules::unknown_argument_key::finding(at, key, meant)),
+            },
+        }
     }
 
-    fn lower_type(&mut self, value: Datum) -> Option<Json> {
+    /// The value of `:anyOf` and the like.
+    fn lower_union(&mut self, key: &str, value: Datum) -> Option<Json> {
         let span = value.span;
         match value.kind {
-            DatumKind::Symbol(word) => Some(self.type_word(word, span)),
-            // nil is no type, but `null` may be meant.
-            DatumKind::List(items) if items.is_empty() => {
-                let message = String::from("`nil` is no type");
-                let finding =
-                    self.finding(&rules::UNKNOWN_TYPE, span, message).labelled("did you mean `null`?");
-                self.findings.push(finding.maybe_fixed_by("write `null`", span, "null"));
-                None
-            }
-            DatumKind::String(word) => {
-                if TYPES.contains(&word.as_str()) {
-                    let message = format!("`:type \"{word}\"` is written `:type {word}`");
-                    let finding = self.finding(&rules::TYPE_AS_STRING, span, message);
-                    self.findings.push(finding.fixed_by(format!("write `{word}`"), span, word.clone()));
-                }
-                Some(self.type_word(word, span))
-            }
-            DatumKind::Vector(items) => {
-                let words = items.into_iter().filter_map(|item| self.lower_type(item)).collect();
-                Some(Json { span, kind: JsonKind::Array(words) })
-            }
+            DatumKind::Vector(items) => self.lower_schemas(key, items, span),
             DatumKind::Quoted(inner) => {
                 self.tell_quoted(span, &inner);
                 None
             }
             DatumKind::Invalid => None,
             kind => {
-                self.tell_wrong("type", &Datum { span, kind }, "a symbol such as `string`");
+                let found = Datum { span, kind };
+                self.findings.push(rules::union_not_a_vector::finding(self.at(span), key, &found));
                 None
             }
         }
     }
 
-    fn type_word(&mut self, word: String, span: Span) -> Json {
-        if !TYPES.contains(&word.as_str()) {
-            let mut finding =
-                self.finding(&rules::UNKNOWN_TYPE, span, format!("`{word}` is no JSON Schema type"));
-            let alias = match word.as_str() {
-                "bool" => Some("boolean"),
-                "int" => Some("integer"),
-                "float" | "double" => Some("number"),
-                "list" | "vector" => Some("array"),
-                "str" | "text" | "file" | "path" => Some("string"),
-                "dict" | "map" | "hash-table" | "plist" | "alist" => Some("object"),
-                _ => nearest(&word, TYPES),
-            };
-            finding = match alias {
-                Some(known) => finding.labelled(format!("did you mean `{known}`?")).maybe_fixed_by(
-                    format!("write `{known}`"),
-                    span,
-                    known,
-                ),
-                None => finding.note(format!("types: {}", TYPES.join(", "))),
-            };
-            self.findings.push(finding);
+    /// The schemas of a vector; `None` where none of them could be read.
+    fn lower_schemas(&mut self, key: &str, items: Vec<Datum>, span: Span) -> Option<Json> {
+        self.findings.extend(rules::schema_not_a_plist::in_vector(self.source, key, &items));
+        let is_empty = items.is_empty();
+        let schemas = self.lower_elements(key, items, span);
+        let is_lost = matches!(&schemas.kind, JsonKind::Array(items) if items.is_empty()) && !is_empty;
+        (!is_lost).then_some(schemas)
+    }
+
+    /// The elements of a vector of schemas; of words nothing is said any more.
+    fn lower_elements(&mut self, key: &str, items: Vec<Datum>, span: Span) -> Json {
+        let mut schemas = Vec::new();
+        for item in items {
+            match item.kind {
+                DatumKind::Symbol(word) if word != "t" => {}
+                DatumKind::String(text) => {
+                    schemas.push(Json { span: item.span, kind: JsonKind::String(text) });
+                }
+                kind => {
+                    schemas.extend(self.lower_schema(key, Datum { span: item.span, kind }, Place::Nested));
+                }
+            }
         }
-        Json { span, kind: JsonKind::String(word) }
+        Json { span, kind: JsonKind::Array(schemas) }
     }
 
     /// A plist of names to schemas.
@@ -248,203 +190,158 @@ impl Lowerer {
             DatumKind::Invalid => return None,
             kind => {
                 let found = Datum { span, kind };
-                let message = format!("`:{key}` takes a plist of schemas, found {}", found.describe());
-                self.tell(&rules::PROPERTIES_NOT_A_PLIST, span, message);
+                self.findings.push(rules::properties_not_a_plist::finding(
+                    self.at(span),
+                    key,
+                    found.describe(),
+                ));
                 return None;
             }
         };
-        if let Some(first) = items.first()
-            && !matches!(first.kind, DatumKind::Keyword(_))
-        {
-            let what = match &first.kind {
-                DatumKind::Dotted(..) => "an alist",
-                DatumKind::List(_) => "a list of plists",
-                _ => "a list",
-            };
-            self.findings.push(
-                self.finding(
-                    &rules::PROPERTIES_NOT_A_PLIST,
-                    span,
-                    format!("`:{key}` takes a plist of schemas, found {what}"),
-                )
-                .note("write `(:first (:type string) :second (:type number))`"),
-            );
-            return None;
-        }
-        // A property may have any name, `:type` and `:description:` among them: nothing is known here.
-        let entries = self.read_plist(items, &[]);
-        let mut members = Vec::new();
-        for entry in entries {
-            if let Some(value) = self.lower_schema(entry.value, Place::Nested) {
-                members.push(Member { key: entry.key, key_span: entry.key_span, value });
+        let entries = match items.first().map(|first| &first.kind) {
+            None | Some(DatumKind::Keyword(_)) => {
+                // A property may have any name, `:type` and `:description:` among them: nothing is known here.
+                self.read_plist(items, &[])
             }
-        }
+            Some(DatumKind::Symbol(_)) if has_bare_keys(&items) => {
+                self.findings.push(rules::bare_key::finding(self.at(span), &items));
+                items_of_pairs(items)
+            }
+            Some(_) => match alist_entries(&items) {
+                Some(entries) => {
+                    let members = self.lower_alist(entries, span);
+                    return Some(Json { span, kind: JsonKind::Object(members) });
+                }
+                None => {
+                    let what = match items.first().map(|first| &first.kind) {
+                        Some(DatumKind::Dotted(..)) => "an alist",
+                        Some(DatumKind::List(_)) => "a list of plists",
+                        Some(_) | None => "a list",
+                    };
+                    self.findings.push(rules::properties_not_a_plist::finding(self.at(span), key, what));
+                    return None;
+                }
+            },
+        };
+        let members = self.lower_named(entries, key == "properties");
         Some(Json { span, kind: JsonKind::Object(members) })
     }
 
-    fn lower_enum(&mut self, value: Datum) -> Option<Json> {
-        let span = value.span;
-        match value.kind {
-            DatumKind::Vector(items) => {
-                let values = items.into_iter().filter_map(|item| self.lower_enum_value(item)).collect();
-                Some(Json { span, kind: JsonKind::Array(values) })
-            }
-            DatumKind::Invalid => None,
-            kind => {
-                let found = Datum { span, kind };
-                let mut finding = self.finding(
-                    &rules::ENUM_NOT_A_VECTOR,
-                    span,
-                    format!("`:enum` takes a vector, found {}", found.describe()),
-                );
-                finding = finding.note("write `:enum [\"first\" \"second\"]`");
-                self.findings.push(finding);
-                None
-            }
-        }
-    }
-
-    fn lower_enum_value(&mut self, item: Datum) -> Option<Json> {
-        match &item.kind {
-            DatumKind::Symbol(word) if word != "t" => {
-                let message = format!("`:enum` values are constants, and `{word}` is a symbol");
-                let finding = self.finding(&rules::ENUM_NOT_A_VECTOR, item.span, message);
-                self.findings.push(finding.fixed_by("write a string", item.span, quoted(word)));
-                None
-            }
-            _ => self.json_value(item),
-        }
-    }
-
-    fn lower_required(&mut self, value: Datum, key_span: Span, place: Place) -> Option<Json> {
-        match &value.kind {
-            DatumKind::Vector(_) => self.json_value(value),
-            DatumKind::Symbol(word) if word == "t" => {
-                self.tell_required_flag(key_span.to(value.span), place);
-                self.json_value(value)
-            }
-            DatumKind::Keyword(_) => {
-                self.tell_required_flag(key_span.to(value.span), place);
-                self.json_value(value)
-            }
-            DatumKind::List(items) if items.is_empty() => {
-                self.tell_required_flag(key_span.to(value.span), place);
-                self.json_value(value)
-            }
-            _ => {
-                self.tell_wrong("required", &value, "a vector of property names");
-                None
+    /// The schemas of an alist. gptel leaves a `:type` in them as it is written.
+    fn lower_alist(&mut self, entries: Vec<Entry>, span: Span) -> Vec<Member> {
+        let start = self.findings.len();
+        let mut types = Vec::new();
+        for entry in &entries {
+            let DatumKind::List(items) = &entry.value.kind else { continue };
+            let mut pairs = items.iter();
+            while let (Some(key), Some(value)) = (pairs.next(), pairs.next()) {
+                if !matches!(&key.kind, DatumKind::Keyword(key) if key == ":type") {
+                    continue;
+                }
+                types.push(value.span);
+                if let DatumKind::Symbol(word) = &value.kind
+                    && TYPES.contains(&word.as_str())
+                {
+                    self.findings.push(rules::alist_object::symbol(self.at(value.span), word));
+                }
             }
         }
-    }
-
-    fn tell_required_flag(&mut self, span: Span, place: Place) {
-        let finding = match place {
-            Place::Argument => self
-                .finding(
-                    &rules::REQUIRED_MISPLACED,
-                    span,
-                    String::from("`:required` on an argument says nothing; arguments are required unless `:optional t`"),
-                )
-                .fixed_by("remove it", span, ""),
-            Place::Nested => self.finding(
-                &rules::REQUIRED_MISPLACED,
-                span,
-                String::from("`:required` takes a vector of property names and stands on the object"),
-            ),
+        if self.findings.len() == start {
+            self.findings.push(rules::alist_object::finding(self.at(span)));
+        }
+        types.sort_unstable();
+        let told = self.findings.len();
+        let members = self.lower_named(entries, true);
+        // Here the string is right.
+        let later = self.findings.split_off(told);
+        let is_right = |finding: &Diagnostic| {
+            *finding.rule == rules::TYPE_AS_STRING && types.binary_search(&finding.primary.span).is_ok()
         };
-        self.findings.push(finding.note("it is sent as it is, and some APIs refuse it"));
+        self.findings.extend(later.into_iter().filter(|finding| !is_right(finding)));
+        members
     }
 
-    /// What the keywords of one schema say of each other. `written` are all its keys, those too whose values could
-    /// not be read: what was meant is not missing.
-    fn check_shape(&mut self, members: &[Member], written: &[String], span: Span) {
-        let is_written = |key: &str| written.iter().any(|known| known == key);
-        let find = |key: &str| members.iter().find(|member| member.key == key);
-        let type_name = find("type").and_then(|member| member.value.as_str());
-        let key_span = find("type").map_or(span, |member| member.key_span.to(member.value.span));
-        match type_name {
-            Some("array") if !is_written("items") && !is_written("prefixItems") => {
-                let message = String::from("an array without `:items` does not say what it holds");
-                let finding = self.finding(&rules::ARRAY_WITHOUT_ITEMS, key_span, message);
-                self.findings.push(
-                    finding.note("OpenAI and Gemini refuse it; add `:items (:type string)` or the like"),
-                );
+    fn lower_named(&mut self, entries: Vec<Entry>, is_property: bool) -> Vec<Member> {
+        let mut members = Vec::new();
+        for entry in entries {
+            let name = Spanned::new(entry.key, entry.key_span);
+            let place = if is_property { Place::Property(&name) } else { Place::Nested };
+            if let Some(value) = self.lower_schema(&name.value, entry.value, place) {
+                members.push(Member { key: name.value, key_span: name.span, value });
             }
-            Some("object")
-                if ![
-                    "properties",
-                    "additionalProperties",
-                    "anyOf",
-                    "oneOf",
-                    "allOf",
-                    "$ref",
-                    "patternProperties",
+        }
+        members
+    }
+}
+
+/// Whether it can begin a plist.
+fn is_key(datum: &Datum) -> bool {
+    match &datum.kind {
+        DatumKind::Keyword(_) | DatumKind::Invalid => true,
+        DatumKind::Symbol(word) => keywords::find(word).is_some(),
+        DatumKind::String(_)
+        | DatumKind::Number(_)
+        | DatumKind::NotFinite(_)
+        | DatumKind::List(_)
+        | DatumKind::Dotted(..)
+        | DatumKind::Vector(_)
+        | DatumKind::Quoted(_) => false,
+    }
+}
+
+/// `(a (:type string) b (:type number))`: symbols where keywords belong.
+fn has_bare_keys(items: &[Datum]) -> bool {
+    items.len().is_multiple_of(2)
+        && items.chunks(2).all(|pair| {
+            matches!(
+                pair,
+                [
+                    Datum { kind: DatumKind::Symbol(_) | DatumKind::Keyword(_), .. },
+                    Datum { kind: DatumKind::List(_), .. }
                 ]
-                .into_iter()
-                .any(is_written) =>
-            {
-                let message = String::from("an object without `:properties` does not say what it holds");
-                self.tell(&rules::OBJECT_WITHOUT_PROPERTIES, key_span, message);
-            }
-            _ => {}
-        }
-        self.check_required(find("required"), find("properties"));
-        self.check_enum(type_name, find("enum"));
-    }
+            )
+        })
+}
 
-    fn check_required(&mut self, required: Option<&Member>, properties: Option<&Member>) {
-        let (Some(required), Some(properties)) = (required, properties) else { return };
-        let (JsonKind::Array(names), JsonKind::Object(known)) =
-            (&required.value.kind, &properties.value.kind)
-        else {
-            return;
-        };
-        let keys: HashSet<&str> = known.iter().map(|property| property.key.as_str()).collect();
-        for name in names {
-            match name.as_str() {
-                Some(word) if keys.contains(word) => {}
-                Some(word) => {
-                    let message = format!("`:required` names `{word}`, which `:properties` does not have");
-                    let mut finding = self.finding(&rules::REQUIRED_UNKNOWN, name.span, message);
-                    if let Some(near) = nearest(word, known.iter().map(|property| property.key.as_str())) {
-                        finding = finding.labelled(format!("did you mean \"{near}\"?")).maybe_fixed_by(
-                            format!("write \"{near}\""),
-                            name.span,
-                            quoted(near),
-                        );
-                    }
-                    self.findings.push(finding);
-                }
-                None => {
-                    let message = String::from("`:required` holds the names of properties, as strings");
-                    self.tell(&rules::REQUIRED_UNKNOWN, name.span, message);
-                }
-            }
+fn items_of_pairs(items: Vec<Datum>) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut items = items.into_iter();
+    while let (Some(key), Some(value)) = (items.next(), items.next()) {
+        if let DatumKind::Symbol(word) | DatumKind::Keyword(word) = key.kind {
+            let word = word.strip_prefix(':').unwrap_or(&word).to_owned();
+            entries.push(Entry { key: word, key_span: key.span, value });
         }
     }
+    without_duplicates(entries)
+}
 
-    fn check_enum(&mut self, type_name: Option<&str>, member: Option<&Member>) {
-        let Some(Member { value: Json { kind: JsonKind::Array(values), span }, .. }) = member else { return };
-        if values.is_empty() {
-            self.tell(&rules::ENUM_MISFIT, *span, String::from("an empty `:enum` allows nothing"));
-        }
-        for value in values {
-            let fits = match (type_name, &value.kind) {
-                (Some("string"), kind) => matches!(kind, JsonKind::String(_)),
-                (Some("integer"), JsonKind::Number(number)) => {
-                    // JSON Schema counts 1.0 among the integers.
-                    number.as_f64().is_none_or(|value| value.fract() == 0.0)
-                }
-                (Some("number"), kind) => matches!(kind, JsonKind::Number(_)),
-                (Some("boolean"), kind) => matches!(kind, JsonKind::Bool(_)),
-                (Some("integer"), _) => false,
-                _ => true,
-            };
-            if !fits {
-                let message = format!("this `:enum` value is no {}", type_name.unwrap_or_default());
-                self.tell(&rules::ENUM_MISFIT, value.span, message);
-            }
-        }
-    }
+/// The entries of `((a :type "string") (b :type "number"))`, which is how Emacs reads an alist of plists; of a
+/// duplicate key the first counts.
+pub(super) fn alist_entries(items: &[Datum]) -> Option<Vec<Entry>> {
+    let entry = |item: &Datum| match &item.kind {
+        DatumKind::List(pair) => match pair.split_first() {
+            Some((Datum { kind: DatumKind::Symbol(key), span }, rest)) if key != "quote" => Some(Entry {
+                key: key.clone(),
+                key_span: *span,
+                value: Datum { span: item.span, kind: DatumKind::List(rest.to_vec()) },
+            }),
+            Some(_) | None => None,
+        },
+        DatumKind::Symbol(_)
+        | DatumKind::Keyword(_)
+        | DatumKind::String(_)
+        | DatumKind::Number(_)
+        | DatumKind::NotFinite(_)
+        | DatumKind::Dotted(..)
+        | DatumKind::Vector(_)
+        | DatumKind::Quoted(_)
+        | DatumKind::Invalid => None,
+    };
+    items.iter().map(entry).collect::<Option<Vec<_>>>().map(without_duplicates)
+}
+
+fn without_duplicates(mut entries: Vec<Entry>) -> Vec<Entry> {
+    let mut seen = std::collections::HashSet::new();
+    entries.retain(|entry| seen.insert(entry.key.clone()));
+    entries
 }

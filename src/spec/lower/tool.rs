@@ -1,16 +1,14 @@
 //! Tool forms.
 
-use std::collections::HashMap;
 use std::path::{Component, Path};
 
 use super::Lowerer;
 use super::plist::Entry;
-use super::schema::{KEYWORDS, Place};
 use crate::spec::rules;
 use crate::spec::units::{parse_bytes, parse_duration};
-use crate::spec::{Argument, Effect, Permissions, Tool, ToolKind, nearest};
+use crate::spec::{Effect, Permissions, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind};
-use crate::text::{Span, Spanned};
+use crate::text::{SourceId, Span, Spanned};
 
 const TOOL_KEYS: [&str; 16] = [
     "name",
@@ -31,58 +29,51 @@ const TOOL_KEYS: [&str; 16] = [
     "targets",
 ];
 
-/// The longest name that every API takes.
-const MAX_NAME: usize = 64;
-
 impl Lowerer {
     /// The tool that a form's plist is; `None` when it has no usable name.
     pub(super) fn lower_tool(&mut self, kind: ToolKind, span: Span, items: Vec<Datum>) -> Option<Tool> {
         let entries = self.read_plist(items, &TOOL_KEYS);
-        let mut tool = Tool {
-            source: self.source,
-            span,
-            kind,
-            name: Spanned::default(),
-            description: Spanned::default(),
-            arguments: Vec::new(),
-            is_async: false,
-            script: None,
-            has_function: false,
-            timeout: None,
-            memory: None,
-            permissions: Permissions::default(),
-            effect: Effect::default(),
-            category: None,
-            confirm: false,
-            include: false,
-            accepts: Vec::new(),
-            rejects: Vec::new(),
-            overrides: Vec::new(),
-            valid: true,
-        };
-        // What was written but could not be read is not missing.
-        let is_written = |key: &str| entries.iter().any(|entry| entry.key == key);
-        let (named, described) = (is_written("name"), is_written("description"));
+        let mut tool = empty_tool(self.source, span, kind);
+        // What was written but could not be read, or is misspelt, is not missing.
+        let written = Written::of(&entries);
+        let mut told_name = false;
         for entry in entries {
-            self.lower_tool_key(&mut tool, entry);
+            if !written.name && Written::meant(&entry.key) == Some("name") {
+                told_name = true;
+                let at = self.at(entry.key_span);
+                self.findings.push(rules::missing_name::misspelt(at, &entry.key));
+                if let DatumKind::String(name) = entry.value.kind {
+                    tool.name = Spanned::new(name, entry.value.span);
+                }
+            } else {
+                self.lower_tool_key(&mut tool, entry);
+            }
         }
-        if !named {
-            let head = Span::new(span.start as usize, span.start as usize + 1);
-            self.findings.push(
-                self.finding(&rules::MISSING_NAME, head, String::from("a tool needs a `:name`"))
-                    .note("add `:name \"…\"`, up to 64 of A-Z a-z 0-9 _ -"),
-            );
+        if !written.name && !told_name {
+            let head = self.at(Span::new(span.start as usize, span.start as usize + 1));
+            self.findings.push(rules::missing_name::finding(head, "a tool"));
         }
         if tool.name.value.is_empty() {
             return None;
         }
-        if tool.description.value.trim().is_empty() && !(described && self.has_error()) {
-            let message = format!(
-                "`{}` has no `:description`, so the model cannot know when to use it",
-                tool.name.value
-            );
-            self.tell(&rules::MISSING_DESCRIPTION, tool.name.span, message);
+        if tool.description.value.trim().is_empty() {
+            let is_told = tool.description.span == Span::default() || self.is_misread || self.has_error();
+            if !(written.description && is_told) {
+                let at = self.at(tool.name.span);
+                self.findings.push(rules::missing_description::finding(at, &tool.name.value));
+            }
+        } else {
+            let checks = [
+                rules::unfinished_description::check,
+                rules::description_is_name::check,
+                rules::long_description::check,
+            ];
+            self.findings.extend(checks.iter().find_map(|check| check(&tool)));
         }
+        if !self.has_error() {
+            self.findings.extend(rules::builtin_name::check(&tool));
+        }
+        self.check_arguments(&tool);
         tool.valid = !self.has_error();
         Some(tool)
     }
@@ -90,10 +81,15 @@ impl Lowerer {
     fn lower_tool_key(&mut self, tool: &mut Tool, entry: Entry) {
         let Entry { key, key_span, value } = entry;
         let span = value.span;
+        if tool.kind == ToolKind::Exit && rules::useless_on_exit::KEYS.contains(&key.as_str()) {
+            let at = self.at(key_span);
+            self.findings.push(rules::useless_on_exit::finding(at, &key));
+            tool.has_function |= key == "function";
+            return;
+        }
         match key.as_str() {
             "name" => {
-                if let Some(name) = self.take_string("name", value) {
-                    self.check_name(&name, span);
+                if let Some(name) = self.take_name(value) {
                     tool.name = Spanned::new(name, span);
                 }
             }
@@ -106,190 +102,116 @@ impl Lowerer {
             "async" => tool.is_async = self.take_flag("async", &value),
             "function" => tool.has_function = true,
             "script" => {
-                let inside = |path: &str| {
-                    let is_plain =
-                        |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-                    Path::new(path).components().all(is_plain).then(|| path.to_owned())
-                };
                 let expected = "a path inside the project such as \"scripts/weather.lua\"";
-                let path = self.take_parsed("script", value, expected, inside);
+                let path = self.take_parsed("script", value, expected, as_inner_path);
                 tool.script = path.map(|path| Spanned::new(path, span));
             }
             "timeout" => {
-                tool.timeout = self.take_parsed(
-                    "timeout",
-                    value,
-                    "a duration such as \"5s\" or \"500ms\"",
-                    parse_duration,
-                );
+                let expected = "a duration such as \"5s\" or \"500ms\"";
+                tool.timeout = self.take_parsed("timeout", value, expected, parse_duration);
             }
             "memory" => {
                 tool.memory = self.take_parsed("memory", value, "a size such as \"64MiB\"", parse_bytes);
             }
             "allow" => tool.permissions = self.lower_permissions(value),
             "effect" => {
-                let effect = |word: &str| match word {
-                    "pure" => Some(Effect::Pure),
-                    "keyed" => Some(Effect::Keyed),
-                    "once" => Some(Effect::Once),
+                tool.effect =
+                    self.take_parsed("effect", value, "pure, keyed or once", as_effect).unwrap_or_default();
+            }
+            // What Emacs makes of these is its own affair: whatever is not nil is true, a function among them.
+            "confirm" => tool.confirm = is_true(&value),
+            "include" => tool.include = is_true(&value),
+            "category" => {
+                tool.category = match value.kind {
+                    DatumKind::String(name) | DatumKind::Symbol(name) => Some(Spanned::new(name, span)),
                     _ => None,
                 };
-                if let Some(effect) = self.take_parsed("effect", value, "pure, keyed or once", effect) {
-                    tool.effect = effect;
-                }
             }
-            // Emacs reads these; they change nothing here.
-            "confirm" | "include" | "category" => {}
-            "accepts" | "rejects" | "targets" => {
-                let message = format!("`:{key}` is not there yet; it has no effect");
-                self.tell(&rules::UNKNOWN_TOOL_KEY, key_span, message);
-            }
+            "accepts" => tool.accepts = self.lower_examples("accepts", value),
+            "rejects" => tool.rejects = self.lower_examples("rejects", value),
+            "targets" => tool.overrides = self.lower_overrides(value),
+            // A stray colon was told.
+            _ if key.ends_with(':') => {}
             _ => {
-                let entry = Entry { key, key_span, value };
-                self.tell_unknown_key(&rules::UNKNOWN_TOOL_KEY, &entry, "a tool", &TOOL_KEYS);
+                let at = self.at(key_span);
+                self.findings.push(rules::unknown_tool_key::finding(at, &key, "a tool", &TOOL_KEYS));
             }
         }
     }
 
-    /// Names that every API takes.
-    pub(super) fn check_name(&mut self, name: &str, span: Span) {
-        let problem = if name.is_empty() {
-            Some(String::from("a name cannot be empty"))
-        } else if let Some(bad) = name.chars().find(|c| !c.is_ascii_alphanumeric() && *c != '_' && *c != '-')
-        {
-            Some(format!("`{bad}` cannot stand in a name; APIs take A-Z a-z 0-9 _ -"))
-        } else if name.len() > MAX_NAME {
-            Some(format!("a name of {} characters; APIs take {MAX_NAME}", name.len()))
-        } else {
-            None
-        };
-        if let Some(problem) = problem {
-            self.tell(&rules::INVALID_NAME, span, problem);
-        }
+    /// A name that every API takes, or at least one by which it is known.
+    pub(super) fn take_name(&mut self, value: Datum) -> Option<String> {
+        let at = self.at(value.span);
+        let name = self.take_string("name", value)?;
+        self.findings.extend(rules::invalid_name::check(at, &name));
+        Some(name)
+    }
+}
+
+/// Which of the keys that a tool needs stand in it, were they misspelt or not.
+struct Written {
+    name: bool,
+    description: bool,
+}
+
+impl Written {
+    fn of(entries: &[Entry]) -> Self {
+        let is_written = |key: &str| entries.iter().any(|entry| entry.key == key);
+        let is_meant = |key: &str| entries.iter().any(|entry| Self::meant(&entry.key) == Some(key));
+        Self { name: is_written("name"), description: is_written("description") || is_meant("description") }
     }
 
-    fn lower_arguments(&mut self, value: Datum) -> Vec<Argument> {
-        let span = value.span;
-        let items = match value.kind {
-            DatumKind::List(items) => items,
-            DatumKind::Invalid => return Vec::new(),
-            DatumKind::Quoted(inner) => {
-                self.tell_quoted(span, &inner);
-                return Vec::new();
-            }
-            kind => {
-                let found = Datum { span, kind };
-                let message = format!("`:args` takes a list of argument plists, found {}", found.describe());
-                let finding = self.finding(&rules::ARGS_NOT_A_LIST, span, message);
-                self.findings.push(finding.note("write `:args ((:name \"…\" :type string) …)`"));
-                return Vec::new();
-            }
-        };
-        if matches!(items.first(), Some(Datum { kind: DatumKind::Keyword(_), .. })) {
-            let message = String::from("`:args` takes a list of argument plists, found a single plist");
-            let finding = self.finding(&rules::ARGS_NOT_A_LIST, span, message);
-            self.findings.push(finding.note("wrap it in one more pair of parentheses"));
-            return Vec::new();
+    /// The known key that an unknown one was meant to be.
+    fn meant(key: &str) -> Option<&'static str> {
+        if TOOL_KEYS.contains(&key) {
+            return None;
         }
-        let mut arguments: Vec<Argument> = Vec::new();
-        let mut seen: HashMap<String, Span> = HashMap::new();
-        let mut after_stray = false;
-        for item in items {
-            // Stray values one after the other are one mistake.
-            let is_stray = !matches!(item.kind, DatumKind::List(_) | DatumKind::Quoted(_));
-            if is_stray && std::mem::replace(&mut after_stray, is_stray) {
-                continue;
-            }
-            after_stray = is_stray;
-            let Some(argument) = self.lower_argument(item) else { continue };
-            let Spanned { value: name, span } = &argument.name;
-            if let Some(&first) = seen.get(name) {
-                let message = format!("two arguments called `{name}`");
-                let finding = self.finding(&rules::DUPLICATE_ARGUMENT, *span, message);
-                self.findings.push(finding.and_at(first, "first given here"));
-                continue;
-            }
-            seen.insert(name.clone(), *span);
-            arguments.push(argument);
-        }
-        arguments
+        rules::unknown_tool_key::meant(key.trim_end_matches(':'), &TOOL_KEYS)
     }
+}
 
-    fn lower_argument(&mut self, item: Datum) -> Option<Argument> {
-        let span = item.span;
-        let items = match item.kind {
-            DatumKind::List(items)
-                if matches!(items.first(), Some(Datum { kind: DatumKind::Keyword(_), .. })) =>
-            {
-                items
-            }
-            DatumKind::Invalid => return None,
-            DatumKind::Quoted(inner) => {
-                self.tell_quoted(span, &inner);
-                return None;
-            }
-            kind => {
-                let found = Datum { span, kind };
-                let message =
-                    format!("an argument is a plist `(:name \"…\" :type …)`, found {}", found.describe());
-                self.tell(&rules::ARGS_NOT_A_LIST, span, message);
-                return None;
-            }
-        };
-        let known: Vec<&str> = KEYWORDS.iter().copied().chain(["name", "optional"]).collect();
-        let mut entries = self.read_plist(items, &known);
-        let name = match entries.iter().position(|entry| entry.key == "name") {
-            Some(index) => {
-                let value = entries.remove(index).value;
-                let name_span = value.span;
-                Spanned::new(self.take_string("name", value)?, name_span)
-            }
-            None => {
-                self.tell(&rules::MISSING_NAME, span, String::from("an argument needs a `:name`"));
-                return None;
-            }
-        };
-        let optional = match entries.iter().position(|entry| entry.key == "optional") {
-            Some(index) => {
-                let value = entries.remove(index).value;
-                self.take_flag("optional", &value)
-            }
-            None => false,
-        };
-        let describes_type = ["type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const"];
-        let typed = entries.iter().any(|entry| describes_type.contains(&entry.key.as_str()));
-        let schema = self.lower_keywords(entries, span, Place::Argument);
-        if !typed {
-            let message = format!("the argument `{}` has no `:type`", name.value);
-            self.tell(&rules::MISSING_TYPE, name.span, message);
-        }
-        Some(Argument { name, optional, schema, span })
+fn is_true(value: &Datum) -> bool {
+    let is_false =
+        matches!(&value.kind, DatumKind::Keyword(word) if word == ":json-false" || word == ":false");
+    !is_false && !value.is_nil()
+}
+
+/// A path that does not leave the project.
+fn as_inner_path(path: &str) -> Option<String> {
+    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    (!path.is_empty() && Path::new(path).components().all(is_plain)).then(|| path.to_owned())
+}
+
+fn as_effect(word: &str) -> Option<Effect> {
+    match word {
+        "pure" => Some(Effect::Pure),
+        "keyed" => Some(Effect::Keyed),
+        "once" => Some(Effect::Once),
+        _ => None,
     }
+}
 
-    fn lower_permissions(&mut self, value: Datum) -> Permissions {
-        let mut permissions = Permissions::default();
-        let DatumKind::List(items) = value.kind else {
-            self.tell_wrong("allow", &value, "a plist such as `(:read [\"notes/\"])`");
-            return permissions;
-        };
-        let known = ["net", "read", "write", "run", "env"];
-        for entry in self.read_plist(items, &known) {
-            match permissions.list_mut(&entry.key) {
-                Some(list) => {
-                    let strings = self.take_strings(&entry.key, entry.value).unwrap_or_default();
-                    list.extend(strings.into_iter().map(|string| string.value));
-                }
-                None => {
-                    let message = format!("`:{}` is no permission", entry.key);
-                    let mut finding = self.finding(&rules::ALLOW_UNKNOWN, entry.key_span, message);
-                    finding = match nearest(&entry.key, known) {
-                        Some(near) => finding.labelled(format!("did you mean `:{near}`?")),
-                        None => finding.note("permissions: :net :read :write :run :env"),
-                    };
-                    self.findings.push(finding);
-                }
-            }
-        }
-        permissions
+fn empty_tool(source: SourceId, span: Span, kind: ToolKind) -> Tool {
+    Tool {
+        source,
+        span,
+        kind,
+        name: Spanned::default(),
+        description: Spanned::default(),
+        arguments: Vec::new(),
+        is_async: false,
+        script: None,
+        has_function: false,
+        timeout: None,
+        memory: None,
+        permissions: Permissions::default(),
+        effect: Effect::default(),
+        category: None,
+        confirm: false,
+        include: false,
+        accepts: Vec::new(),
+        rejects: Vec::new(),
+        overrides: Vec::new(),
+        valid: true,
     }
 }

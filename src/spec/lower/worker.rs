@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 
 use super::Lowerer;
 use super::plist::Entry;
-use crate::spec::rules;
+use crate::spec::rules::{
+    endpoint_suffix, missing_name, reserved_param, secret_in_file, timer_over_total, tools_without_budget,
+    unknown_worker_key, wrong_value,
+};
 use crate::spec::units::parse_duration;
 use crate::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages, WorkerSpec};
 use crate::syntax::{Datum, DatumKind, Number};
@@ -49,6 +52,13 @@ const WORKER_KEYS: [&str; 31] = [
 /// Members of a request body that `:params` cannot set.
 const RESERVED_PARAMS: [&str; 5] = ["messages", "model", "stream", "stream_options", "tools"];
 
+/// A timer as it was written.
+struct Timer {
+    key: String,
+    span: Span,
+    duration: Duration,
+}
+
 impl Lowerer {
     /// The worker that a form's plist is; `None` when it has no usable name.
     pub(super) fn lower_worker(&mut self, span: Span, items: Vec<Datum>) -> Option<WorkerSpec> {
@@ -56,35 +66,48 @@ impl Lowerer {
         let mut worker = WorkerSpec::named("");
         worker.source = Some(self.source);
         worker.span = span;
+        let place_of =
+            |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.span);
+        let (is_named, budget, tools) =
+            (place_of("name").is_some(), place_of("tool-budget"), place_of("tools"));
+        let mut timers = Vec::new();
         for entry in entries {
-            self.lower_worker_key(&mut worker, entry);
+            self.lower_worker_key(&mut worker, entry, &mut timers);
+        }
+        if !is_named {
+            let head = self.at(Span::new(span.start as usize, span.start as usize + 1));
+            self.findings.push(missing_name::finding(head, "a worker"));
         }
         if worker.name.value.is_empty() {
-            let head = Span::new(span.start as usize, span.start as usize + 1);
-            self.tell(&rules::MISSING_NAME, head, String::from("a worker needs a `:name`"));
             return None;
+        }
+        self.check_timers(&timers);
+        if let (Some(budget), Some(tools), 0) = (budget, tools, worker.tool_budget)
+            && worker.tools.as_ref().is_some_and(|tools| !tools.is_empty())
+        {
+            self.findings.push(tools_without_budget::finding(self.at(budget), tools));
         }
         worker.valid = !self.has_error();
         Some(worker)
     }
 
-    fn lower_worker_key(&mut self, worker: &mut WorkerSpec, entry: Entry) {
+    fn lower_worker_key(&mut self, worker: &mut WorkerSpec, entry: Entry, timers: &mut Vec<Timer>) {
         let Entry { key, key_span, value } = entry;
         let span = value.span;
         match key.as_str() {
             "name" => {
-                if let Some(name) = self.take_string("name", value) {
-                    self.check_name(&name, span);
+                if let Some(name) = self.take_name(value) {
                     worker.name = Spanned::new(name, span);
                 }
             }
             "endpoint" => {
-                let is_url = |text: &str| {
-                    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-                    host.is_some_and(|host| !host.is_empty()).then(|| text.to_owned())
-                };
-                worker.endpoint =
-                    self.take_parsed("endpoint", value, "a URL such as \"http://127.0.0.1:8080/v1\"", is_url);
+                let expected = "a URL such as \"http://127.0.0.1:8080/v1\"";
+                worker.endpoint = self.take_parsed("endpoint", value, expected, super::as_url);
+                if let Some(endpoint) = &worker.endpoint {
+                    let finding = secret_in_file::check(self.at(span), endpoint);
+                    let finding = finding.or_else(|| endpoint_suffix::check(self.at(span), endpoint));
+                    self.findings.extend(finding);
+                }
             }
             "model" => worker.model = self.take_string("model", value),
             "api-key-env" => {
@@ -92,13 +115,7 @@ impl Lowerer {
                     if is_variable(&name) {
                         worker.api_key_env = name;
                     } else {
-                        // What stands there may be a key: it is not repeated.
-                        let message =
-                            String::from("`:api-key-env` takes the name of an environment variable");
-                        let finding = self.finding(&rules::WRONG_VALUE, span, message);
-                        self.findings.push(
-                            finding.note("a key does not belong in a file; export it and name the variable"),
-                        );
+                        self.findings.push(wrong_value::key_variable(self.at(span)));
                     }
                 }
             }
@@ -148,25 +165,25 @@ impl Lowerer {
                 self.take_word(place, &key, value, &modes);
             }
             "connect" | "headers" | "stall" | "first-token" | "token-stall" | "tool" | "total" => {
-                self.lower_timer(worker, &key, value);
+                if let Some(duration) = self.lower_timer(worker, &key, value) {
+                    timers.push(Timer { key, span, duration });
+                }
             }
             "dialect" | "bios" | "parallel" | "server" => {
-                let message = format!("`:{key}` is not there yet; it has no effect");
-                self.tell(&rules::UNKNOWN_WORKER_KEY, key_span, message);
+                self.findings.push(unknown_worker_key::not_there_yet(self.at(key_span), &key));
             }
             "description" | "category" => {}
-            _ => {
-                let entry = Entry { key, key_span, value };
-                self.tell_unknown_key(&rules::UNKNOWN_WORKER_KEY, &entry, "a worker", &WORKER_KEYS);
+            // A stray colon was told.
+            _ if key.ends_with(':') => {}
+            _ if secret_in_file::is_secret(&key) => {
+                self.findings.push(secret_in_file::finding(self.at(key_span), &key));
             }
+            _ => self.findings.push(unknown_worker_key::finding(self.at(key_span), &key, &WORKER_KEYS)),
         }
     }
 
-    fn lower_timer(&mut self, worker: &mut WorkerSpec, key: &str, value: Datum) {
-        let Some(duration) = self.take_parsed(key, value, "a duration such as \"30s\"", parse_duration)
-        else {
-            return;
-        };
+    fn lower_timer(&mut self, worker: &mut WorkerSpec, key: &str, value: Datum) -> Option<Duration> {
+        let duration = self.take_parsed(key, value, "a duration such as \"30s\"", parse_duration)?;
         let timers = &mut worker.timers;
         let place: &mut Duration = match key {
             "connect" => &mut timers.connect,
@@ -176,14 +193,26 @@ impl Lowerer {
             "tool" => &mut timers.tool,
             "headers" => {
                 timers.headers = Some(duration);
-                return;
+                return Some(duration);
             }
             _ => {
                 timers.total = Some(duration);
-                return;
+                return Some(duration);
             }
         };
         *place = duration;
+        Some(duration)
+    }
+
+    /// A timer that `:total` overtakes never ends anything.
+    fn check_timers(&mut self, timers: &[Timer]) {
+        let Some(total) = timers.iter().find(|timer| timer.key == "total") else { return };
+        for timer in timers.iter().filter(|timer| timer.duration > total.duration) {
+            let at = self.at(timer.span);
+            let finding =
+                timer_over_total::finding(at, &timer.key, timer.duration, (total.duration, total.span));
+            self.findings.push(finding);
+        }
     }
 
     fn take_count(&mut self, key: &str, value: &Datum, least: u32) -> Option<u32> {
@@ -196,8 +225,8 @@ impl Lowerer {
         let expected = format!("an integer from {least} to 1000000");
         match value.kind {
             DatumKind::Number(Number::Integer(number)) => {
-                let message = format!("`:{key}` takes {expected}, found {number}");
-                self.tell(&rules::WRONG_VALUE, value.span, message);
+                let at = self.at(value.span);
+                self.findings.push(wrong_value::finding(at, key, &expected, &number.to_string()));
             }
             _ => self.tell_wrong(key, value, &expected),
         }
@@ -222,8 +251,9 @@ impl Lowerer {
         for entry in self.read_plist(items, &[]) {
             let name = entry.key.replace('-', "_");
             if RESERVED_PARAMS.contains(&name.as_str()) {
-                let message = format!("`:{}` is set by the engine and cannot stand in `:params`", entry.key);
-                self.tell(&rules::RESERVED_PARAM, entry.key_span, message);
+                self.findings.push(reserved_param::finding(self.at(entry.key_span), &entry.key));
+            } else if secret_in_file::is_secret(&entry.key) {
+                self.findings.push(secret_in_file::finding(self.at(entry.key_span), &entry.key));
             } else if let Some(json) = self.json_value(entry.value) {
                 params.insert(name, json.to_value());
             }

@@ -1,6 +1,52 @@
-use crate::diagnostic::rule;
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
 
 rule! {
     /// a name that APIs refuse
+    ///
+    /// OpenAI and Anthropic take letters, digits, underscores and dashes, 64 at most, and answer anything else with an error
+    /// for the whole request. Emacs itself takes any text.
+    ///
+    /// ```eld fails
+    /// (deftool :name "tell time" :description "Tell the time.")
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "tell_time" :description "Tell the time.")
+    /// ```
     pub(crate) INVALID_NAME, "DT110", "invalid-name", Error
+}
+
+/// The longest name that every API takes.
+const MAX_NAME: usize = 64;
+
+/// What is wrong with `name`, the string at `at`. An argument's name may be anything that is not empty.
+pub(in crate::spec) fn check(at: Location, name: &str) -> Option<Diagnostic> {
+    let message = if name.is_empty() {
+        String::from("a name cannot be empty")
+    } else if let Some(bad) = name.chars().find(|&character| !is_plain(character)) {
+        let bad = if bad.is_ascii_graphic() || bad == ' ' || bad.is_alphabetic() {
+            format!("`{bad}`")
+        } else {
+            format!("U+{:04X}", u32::from(bad))
+        };
+        format!("{bad} cannot stand in a name; APIs take A-Z a-z 0-9 _ -")
+    } else if name.len() > MAX_NAME {
+        format!("a name of {} characters; APIs take {MAX_NAME}", name.len())
+    } else {
+        return None;
+    };
+    let finding = Diagnostic::new(&INVALID_NAME, at, message);
+    let plain: String =
+        name.trim().chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
+    let is_close = plain.len() <= MAX_NAME && plain.contains(|character: char| character.is_ascii_alphabetic());
+    Some(if is_close && plain != name {
+        finding.maybe_fixed_by(format!("write \"{plain}\""), at.span, format!("\"{plain}\""))
+    } else {
+        finding
+    })
+}
+
+fn is_plain(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_' || character == '-'
 }

@@ -1,6 +1,23 @@
-use crate::diagnostic::rule;
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
 
 rule! {
-    /// a tool or argument without a description
+    /// a tool without a description
+    ///
+    /// The description is all that a model knows of a tool when it decides whether to call it. Gemini refuses a function
+    /// without one.
+    ///
+    /// ```eld fails
+    /// (deftool :name "now")
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "now" :description "Tell the current time.")
+    /// ```
     pub(crate) MISSING_DESCRIPTION, "DT112", "missing-description", Warning
+}
+
+pub(in crate::spec) fn finding(at: Location, name: &str) -> Diagnostic {
+    let message = format!("`{name}` has no `:description`, so the model cannot know when to use it");
+    Diagnostic::new(&MISSING_DESCRIPTION, at, message)
 }

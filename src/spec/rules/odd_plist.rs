@@ -1,6 +1,27 @@
-use crate::diagnostic::rule;
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
 
 rule! {
     /// a key without a value
+    ///
+    /// The value is missing, or the next key stands where it should. Emacs takes that next key for the value.
+    ///
+    /// ```eld fails
+    /// (deftool :name "now" :description "Tell the time." :timeout)
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "now" :description "Tell the time." :timeout "5s")
+    /// ```
     pub(crate) ODD_PLIST, "DT105", "odd-plist", Error
+}
+
+pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
+    let finding = Diagnostic::new(&ODD_PLIST, at, format!("`:{key}` has no value"));
+    match key {
+        "optional" | "async" | "confirm" | "include" | "final-turn" => {
+            finding.maybe_fixed_by(format!("write `:{key} t`"), at.span, format!(":{key} t"))
+        }
+        _ => finding,
+    }
 }

@@ -1,6 +1,27 @@
-use crate::diagnostic::rule;
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::{Location, Span};
 
 rule! {
     /// a quote inside data that is already quoted
+    ///
+    /// Inside `'(…)` nothing is evaluated, so that a second quote stays: Emacs reads `'x` as the list `(quote x)`, which it cannot write as
+    /// JSON or writes as an object with the key "quote".
+    ///
+    /// ```el fails
+    /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type 'string)))
+    /// ```
+    ///
+    /// ```el repaired
+    /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type string)))
+    /// ```
     pub(crate) QUOTED_IN_DATA, "DT205", "quoted-in-data", Error
+}
+
+/// `inside` is what is quoted.
+pub(in crate::spec) fn finding(at: Location, inside: Span) -> Diagnostic {
+    // The quote is what stands before it.
+    let quote = Span { start: at.span.start, end: inside.start };
+    Diagnostic::new(&QUOTED_IN_DATA, at, "a quote inside data that is already quoted")
+        .note("Emacs reads it as the list `(quote …)`, which no API takes")
+        .fixed_by("remove the quote", quote, "")
 }

@@ -1,6 +1,64 @@
-use crate::diagnostic::rule;
+use crate::diagnostic::{Diagnostic, rule};
+use crate::spec::{keywords::TYPES, nearest};
+use crate::text::Location;
 
 rule! {
     /// a :type that JSON Schema does not have
+    ///
+    /// The types are string, number, integer, boolean, array, object and null. The word is sent as it is, and every API refuses the whole
+    /// request for it.
+    ///
+    /// ```eld fails
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type bool)))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type boolean)))
+    /// ```
     pub(crate) UNKNOWN_TYPE, "DT204", "unknown-type", Error
+}
+
+pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {
+    let plain = word.strip_prefix(':').unwrap_or(word);
+    let message = match word {
+        "nil" => String::from("`nil` is no type"),
+        _ => format!("`{word}` is no JSON Schema type"),
+    };
+    let finding = Diagnostic::new(&UNKNOWN_TYPE, at, message);
+    let known = |word: &str| TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(word));
+    if let Some(known) = known(plain).or_else(|| same_type(plain)) {
+        finding.labelled(format!("did you mean `{known}`?")).fixed_by(format!("write `{known}`"), at.span, known)
+    } else if let Some(known) = kin_type(plain).or_else(|| nearest(plain, TYPES)) {
+        finding.labelled(format!("did you mean `{known}`?")).maybe_fixed_by(
+            format!("write `{known}`"),
+            at.span,
+            known,
+        )
+    } else {
+        finding.note(format!("types: {}", TYPES.join(", ")))
+    }
+}
+
+/// What other languages call a type.
+fn same_type(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "bool" => "boolean",
+        "int" => "integer",
+        "float" | "double" => "number",
+        "str" => "string",
+        "dict" => "object",
+        _ => return None,
+    })
+}
+
+/// What is likely sent as a type.
+fn kin_type(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "list" | "vector" => "array",
+        "text" | "file" | "path" | "directory" => "string",
+        "map" | "hash-table" | "plist" | "alist" => "object",
+        "long" => "integer",
+        "nil" | "none" => "null",
+        _ => return None,
+    })
 }

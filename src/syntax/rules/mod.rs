@@ -13,6 +13,8 @@ rules! {
     bad_character: BAD_CHARACTER,
     unknown_hash: UNKNOWN_HASH,
     raw_byte: RAW_BYTE,
+    odd_blank: ODD_BLANK,
+    smart_quote: SMART_QUOTE,
     not_a_constant: NOT_A_CONSTANT,
     too_deep: TOO_DEEP,
     not_json: NOT_JSON,

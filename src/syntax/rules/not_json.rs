@@ -1,6 +1,77 @@
-use crate::diagnostic::rule;
+use crate::diagnostic::{Diagnostic, Edit, Fix, rule};
+use crate::syntax::{Datum, DatumKind};
+use crate::text::{Location, Span};
 
 rule! {
     /// a value that has no JSON form
+    ///
+    /// Emacs writes strings, numbers, vectors, plists, t, :json-false and :null as JSON. It refuses any other symbol or keyword, a list that is no
+    /// plist, a dotted pair, a float that is no number and a string with raw bytes, when the first request is sent.
+    ///
+    /// ```eld fails
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type array :items (:type string) :default ("a" "b") :optional t)))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type array :items (:type string) :default ["a" "b"] :optional t)))
+    /// ```
     pub(crate) NOT_JSON, "DT214", "not-json", Error
+}
+
+/// A symbol other than t and nil.
+pub(crate) fn symbol(at: Location, word: &str) -> Diagnostic {
+    let finding = Diagnostic::new(&NOT_JSON, at, format!("the symbol `{word}` has no JSON form"))
+        .labelled("expected a string, a number, a vector, a plist, t or :json-false");
+    match word {
+        "false" => finding.maybe_fixed_by("write `:json-false`", at.span, ":json-false"),
+        "true" => finding.maybe_fixed_by("write `t`", at.span, "t"),
+        "null" => finding.maybe_fixed_by("write `:null`", at.span, ":null"),
+        _ => {
+            let text = word.replace('\\', "\\\\").replace('"', "\\\"");
+            finding.maybe_fixed_by("write a string", at.span, format!("\"{text}\""))
+        }
+    }
+}
+
+/// A keyword that stands for no JSON value.
+pub(crate) fn keyword(at: Location, word: &str) -> Diagnostic {
+    Diagnostic::new(&NOT_JSON, at, format!("the keyword `{word}` has no JSON form"))
+        .labelled("expected a string, a number, a vector, a plist, t or :json-false")
+}
+
+/// A list that is no plist.
+pub(crate) fn list(at: Location, found: &Datum) -> Diagnostic {
+    let finding = Diagnostic::new(&NOT_JSON, at, "a list has no JSON form; write a vector `[…]` for an array")
+        .note("an object is a plist `(:key value)`");
+    let is_plain = |item: &Datum| matches!(item.kind, DatumKind::String(_) | DatumKind::Number(_));
+    match &found.kind {
+        DatumKind::List(items) if items.iter().all(is_plain) => as_vector(finding, found),
+        _ => finding,
+    }
+}
+
+/// A dotted list.
+pub(crate) fn dotted(at: Location) -> Diagnostic {
+    Diagnostic::new(&NOT_JSON, at, "a dotted list has no JSON form; an object is a plist `(:key value)`")
+}
+
+/// An infinite number or none, as it was written.
+pub(crate) fn not_finite(at: Location, number: &str) -> Diagnostic {
+    Diagnostic::new(&NOT_JSON, at, format!("the number `{number}` has no JSON form"))
+}
+
+/// Brackets in place of the parentheses, where the list is written with nothing but its elements between them.
+pub(crate) fn as_vector(mut finding: Diagnostic, found: &Datum) -> Diagnostic {
+    let DatumKind::List(items) = &found.kind else { return finding };
+    let (Some(first), Some(last)) = (items.first(), items.last()) else { return finding };
+    let (open, close) = (found.span.start, found.span.end.saturating_sub(1));
+    if first.span.start == open + 1 && last.span.end == close {
+        let edit = |start, replacement: &str| Edit {
+            span: Span { start, end: start + 1 },
+            replacement: replacement.to_owned(),
+        };
+        let edits = vec![edit(open, "["), edit(close, "]")];
+        finding.fix = Some(Fix { title: String::from("write a vector"), edits, is_safe: true });
+    }
+    finding
 }

@@ -1,6 +1,24 @@
-use crate::diagnostic::rule;
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
 
 rule! {
     /// data nested too deeply
+    ///
+    /// Real specs stay below 20 levels. OpenAI refuses schemas deeper than ten; what reads a spec must not be led into
+    /// the depths by a file that was made to do so.
+    ///
+    /// ```eld fails
+    /// (deftool :name "deep" :description "Take a value."
+    /// :args ((:name "x" :type string :optional t :default [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]])))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "deep" :description "Take a value."
+    /// :args ((:name "x" :type string :optional t :default "[[1]]")))
+    /// ```
     pub(crate) TOO_DEEP, "DT103", "too-deep", Error
+}
+
+pub(in crate::syntax) fn finding(at: Location, most: usize) -> Diagnostic {
+    Diagnostic::new(&TOO_DEEP, at, format!("data is nested deeper than {most} levels"))
 }

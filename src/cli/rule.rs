@@ -1,0 +1,111 @@
+//! `deftool rule`: what is looked for, and what a finding means.
+
+use serde::Serialize;
+
+use super::args::RuleOptions;
+use super::output::{paint, print, print_painted};
+use super::{CliError, Exit};
+use crate::diagnostic::{Rule, Severity};
+use crate::project::rules;
+use crate::spec::nearest;
+
+/// A rule for programs.
+#[derive(Serialize)]
+struct RuleJson {
+    code: &'static str,
+    name: &'static str,
+    severity: Severity,
+    summary: &'static str,
+    /// Markdown.
+    explanation: String,
+}
+
+pub(super) fn run(options: &RuleOptions) -> Result<Exit, CliError> {
+    let all = rules::all();
+    let Some(wanted) = &options.rule else {
+        if options.json {
+            print_json(&all.into_iter().map(json_of).collect::<Vec<_>>());
+        } else {
+            print_painted(&table(&all));
+        }
+        return Ok(Exit::Clean);
+    };
+    let found = all.iter().find(|rule| rule.code.eq_ignore_ascii_case(wanted) || rule.name == wanted);
+    let Some(rule) = found else {
+        let known = all.iter().flat_map(|rule| [rule.name, rule.code]);
+        let hint = match nearest(wanted, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => String::from("`deftool rule` lists them"),
+        };
+        return Err(CliError::Usage(format!("no rule is called `{wanted}`; {hint}")));
+    };
+    if options.json {
+        print_json(&json_of(rule));
+    } else {
+        print_painted(&explain(rule));
+    }
+    Ok(Exit::Clean)
+}
+
+fn json_of(rule: &Rule) -> RuleJson {
+    RuleJson {
+        code: rule.code,
+        name: rule.name,
+        severity: rule.severity,
+        summary: rule.summary(),
+        explanation: rule.explanation(),
+    }
+}
+
+fn print_json(value: &impl Serialize) {
+    print(&format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default()));
+}
+
+/// One line a rule.
+fn table(all: &[&Rule]) -> String {
+    let widest = all.iter().map(|rule| rule.name.len()).max().unwrap_or(0);
+    let line = |rule: &&Rule| {
+        let severity = paint(&format!("{:<7}", rule.severity.as_str()), color_of(rule.severity));
+        format!("{}  {:<widest$}  {severity}  {}\n", rule.code, rule.name, rule.summary())
+    };
+    all.iter().map(line).collect()
+}
+
+/// The explanation as plain text: examples are indented, what stands in backquotes is as it would be typed.
+fn explain(rule: &Rule) -> String {
+    let severity = paint(rule.severity.as_str(), color_of(rule.severity));
+    let mut lines = vec![format!("{} {}, {severity}: {}", rule.code, rule.name, rule.summary())];
+    let explanation = rule.explanation();
+    let mut in_example = false;
+    let mut last_sort = "";
+    for line in explanation.lines().skip(1) {
+        let info: Vec<&str> = line.strip_prefix("```").unwrap_or("").split_whitespace().collect();
+        match info.as_slice() {
+            _ if !line.starts_with("```") => {
+                lines.push(if in_example { format!("    {line}") } else { line.to_owned() });
+            }
+            [.., sort] => {
+                in_example = true;
+                let title = if *sort == "fails" { "This is wrong" } else { "This is right" };
+                let title = if *sort == last_sort { "with" } else { title };
+                last_sort = sort;
+                lines.push(match info.get(1).filter(|_| info.len() > 2) {
+                    Some(file) if title == "with" => format!("with {file}:"),
+                    Some(file) => format!("{title}, {file}:"),
+                    None => format!("{title}:"),
+                });
+                lines.push(String::new());
+            }
+            [] => in_example = false,
+        }
+    }
+    lines.join("\n").trim_end().to_owned() + "\n"
+}
+
+fn color_of(severity: Severity) -> anstyle::AnsiColor {
+    match severity {
+        Severity::Error => anstyle::AnsiColor::Red,
+        Severity::Warning => anstyle::AnsiColor::Yellow,
+        Severity::Note => anstyle::AnsiColor::Cyan,
+    }
+}

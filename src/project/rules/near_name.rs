@@ -1,0 +1,46 @@
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use crate::diagnostic::{Diagnostic, Label, rule};
+use crate::project::Load;
+use crate::text::Location;
+
+rule! {
+    /// two tools whose names differ only in case, dashes or underscores
+    ///
+    /// Models mix such names up, and on some file systems their scripts are the same file.
+    ///
+    /// ```eld fails
+    /// (deftool :name "read_note" :description "Read a note.")
+    /// (deftool :name "read-note" :description "Read a note aloud.")
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "read_note" :description "Read a note.")
+    /// (deftool :name "speak_note" :description "Read a note aloud.")
+    /// ```
+    pub(crate) NEAR_NAME, "DT128", "near-name", Warning
+}
+
+pub(in crate::project) fn check(load: &Load) -> Vec<Diagnostic> {
+    let mut seen: HashMap<(Option<&PathBuf>, String), (&str, Location)> = HashMap::new();
+    let mut findings = Vec::new();
+    for tool in load.tools.iter().map(|loaded| &loaded.tool) {
+        let at = Location { source: tool.source, span: tool.name.span };
+        let key = (load.roots.get(&tool.source), tool.name.value.replace('-', "_").to_ascii_lowercase());
+        match seen.get(&key) {
+            // Two of one name are told as such.
+            Some((name, first)) if *name != tool.name.value => {
+                let message = format!("`{}` and `{name}` are easily mixed up", tool.name.value);
+                let mut finding = Diagnostic::new(&NEAR_NAME, at, message);
+                finding.labels.push(Label { location: *first, message: String::from("the other one") });
+                findings.push(finding);
+            }
+            Some(_) => {}
+            None => {
+                seen.insert(key, (&tool.name.value, at));
+            }
+        }
+    }
+    findings
+}

@@ -1,0 +1,26 @@
+use crate::diagnostic::{Diagnostic, Label, rule};
+use crate::text::Location;
+
+rule! {
+    /// a tool that is defined again further down in the same Emacs Lisp file
+    ///
+    /// Emacs evaluates a file in order, and the later definition of a name and category replaces the earlier. deftool does the
+    /// same: the later compiles, the earlier is left out. In a spec file, which is no code, two definitions are an error.
+    ///
+    /// ```el fails
+    /// (gptel-make-tool :name "now" :description "Tell the time." :function #'now)
+    /// (gptel-make-tool :name "now" :description "Tell the exact time." :function #'now)
+    /// ```
+    ///
+    /// ```el repaired
+    /// (gptel-make-tool :name "now" :description "Tell the exact time." :function #'now)
+    /// ```
+    pub(crate) REPLACED_TOOL, "DT129", "replaced-tool", Warning
+}
+
+pub(in crate::project) fn finding(at: Location, name: &str, first: Location) -> Diagnostic {
+    let message = format!("this definition of `{name}` replaces an earlier one of the file");
+    let mut finding = Diagnostic::new(&REPLACED_TOOL, at, message);
+    finding.labels.push(Label { location: first, message: String::from("this one is left out") });
+    finding
+}

@@ -1,0 +1,33 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
+
+rule! {
+    /// two scripts for one tool
+    ///
+    /// Of `NAME.lua` and `NAME.luau` the first is run; who edits the other wonders why nothing changes.
+    ///
+    /// ```eld fails
+    /// (deftool :name "now" :description "Tell the time.")
+    /// ```
+    ///
+    /// ```lua scripts/now.lua fails
+    /// return function() return "noon" end
+    /// ```
+    ///
+    /// ```lua scripts/now.luau fails
+    /// return function() return "midnight" end
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "now" :description "Tell the time.")
+    /// ```
+    ///
+    /// ```lua scripts/now.luau repaired
+    /// return function() return "midnight" end
+    /// ```
+    pub(crate) TWIN_SCRIPTS, "DT410", "twin-scripts", Warning
+}
+
+pub(in crate::project) fn finding(at: Location, tool: &str, used: &str, other: &str) -> Diagnostic {
+    Diagnostic::new(&TWIN_SCRIPTS, at, format!("`{tool}` has two scripts: {used} is run, {other} is not"))
+}

@@ -1,0 +1,44 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::project::Load;
+use crate::schema::Target;
+use crate::spec::nearest;
+use crate::text::Location;
+
+rule! {
+    /// an override for an API that deftool does not know
+    ///
+    /// What stands in `:targets` under a name that is no target is never sent.
+    ///
+    /// ```eld fails
+    /// (deftool :name "now" :description "Tell the time." :targets (:gemni (:description "Tell the hour.")))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "now" :description "Tell the time." :targets (:gemini (:description "Tell the hour.")))
+    /// ```
+    pub(crate) UNKNOWN_TARGET, "DT124", "unknown-target", Warning
+}
+
+pub(in crate::project) fn check(load: &Load) -> Vec<Diagnostic> {
+    let known = Target::ALL.map(Target::as_str);
+    let overrides = load.tools.iter().flat_map(|loaded| {
+        let tool = &loaded.tool;
+        tool.overrides.iter().map(|over| (tool.source, &over.target))
+    });
+    overrides
+        .filter(|(_, target)| !known.contains(&target.value.as_str()))
+        .map(|(source, target)| {
+            let at = Location { source, span: target.span };
+            let name = target.value.trim_end_matches(':');
+            let finding = Diagnostic::new(&UNKNOWN_TARGET, at, format!("`:{name}` is no target"));
+            match nearest(name, known) {
+                Some(near) => finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
+                    format!("write `:{near}`"),
+                    at.span,
+                    format!(":{near}"),
+                ),
+                None => finding.note(format!("targets: {}", known.join(", "))),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! Whether a value fits the schema that it stands in.
+//!
+//! Most defaults are plain values under a type, an `:enum` and a limit or two: they are judged at once. Only for other
+//! keywords a validator is compiled. A schema with a `$ref` is left alone: what it refers to stands elsewhere.
+
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+use serde_json::{Number, Value};
+
+use super::ArgumentValidator;
+use crate::diagnostic::Diagnostic;
+use crate::spec::schema::is_of_type;
+use crate::spec::{Json, JsonKind, Member, members_to_map, nearest};
+use crate::text::Span;
+
+/// What is judged without a validator, or says nothing about values.
+const PLAIN: [&str; 14] = [
+    "type",
+    "enum",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minLength",
+    "maxLength",
+    "description",
+    "title",
+    "default",
+    "examples",
+    "deprecated",
+    "$comment",
+];
+
+/// A value that its schema refuses.
+pub(in crate::schema) struct Misfit {
+    /// Why.
+    pub(in crate::schema) message: String,
+    /// Where it stands and what it may be meant for.
+    meant: Option<(Span, String)>,
+}
+
+impl Misfit {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), meant: None }
+    }
+
+    /// With what may be meant.
+    pub(in crate::schema) fn suggest(&self, finding: Diagnostic) -> Diagnostic {
+        match &self.meant {
+            Some((span, known)) => finding.labelled(format!("did you mean {known}?")).maybe_fixed_by(
+                format!("write {known}"),
+                *span,
+                known.clone(),
+            ),
+            None => finding,
+        }
+    }
+}
+
+/// Holds values against one schema.
+pub(super) struct Judge<'s> {
+    schema: &'s [Member],
+    known: OnceCell<HashSet<String>>,
+    validator: OnceCell<Option<ArgumentValidator>>,
+}
+
+impl<'s> Judge<'s> {
+    pub(super) fn new(schema: &'s [Member]) -> Self {
+        Self { schema, known: OnceCell::new(), validator: OnceCell::new() }
+    }
+
+    fn get(&self, key: &str) -> Option<&'s Json> {
+        self.schema.iter().find(|member| member.key == key).map(|member| &member.value)
+    }
+
+    /// Why `value` does not fit, if it does not.
+    pub(super) fn misfit(&self, value: &Json) -> Option<Misfit> {
+        let types = self.get("type");
+        if let Some(name) = types.and_then(Json::as_str)
+            && !is_of_type(&value.kind, name)
+        {
+            return Some(Misfit::new(format!("it is no {name}")));
+        }
+        if let Some(Json { kind: JsonKind::Array(known), .. }) = self.get("enum") {
+            let all = self.known.get_or_init(|| known.iter().map(key_of).collect());
+            if !all.contains(&key_of(value)) {
+                let words = known.iter().filter_map(Json::as_str);
+                let near = value.as_str().and_then(|word| nearest(word, words));
+                let meant = near.map(|known| (value.span, Value::from(known).to_string()));
+                return Some(Misfit { meant, ..Misfit::new("it is not in the `:enum`") });
+            }
+        }
+        let is_plain = types.is_none_or(|types| types.as_str().is_some())
+            && self.schema.iter().all(|member| PLAIN.contains(&member.key.as_str()));
+        if is_plain {
+            return self.beyond_limits(value);
+        }
+        let validator = self.validator.get_or_init(|| {
+            let schema = Value::Object(members_to_map(self.schema));
+            // A schema that does not compile was told.
+            if has_reference(&schema) { None } else { ArgumentValidator::compile("", &schema).ok() }
+        });
+        let (_, violation) = validator.as_ref()?.first_violation(&value.to_value())?;
+        Some(Misfit::new(violation.to_string()))
+    }
+
+    fn beyond_limits(&self, value: &Json) -> Option<Misfit> {
+        let limit = |key: &str| match self.get(key).map(|limit| &limit.kind) {
+            Some(JsonKind::Number(number)) => number.as_f64(),
+            _ => None,
+        };
+        let exceeds = |size: f64, key: &str| match key {
+            "minimum" | "minLength" => limit(key).is_some_and(|limit| size < limit),
+            "exclusiveMinimum" => limit(key).is_some_and(|limit| size <= limit),
+            "exclusiveMaximum" => limit(key).is_some_and(|limit| size >= limit),
+            _ => limit(key).is_some_and(|limit| size > limit),
+        };
+        let (size, keys): (f64, &[&str]) = match &value.kind {
+            JsonKind::Number(number) => {
+                (number.as_f64()?, &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"])
+            }
+            JsonKind::String(text) => {
+                let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+                (f64::from(length), &["minLength", "maxLength"])
+            }
+            JsonKind::Null | JsonKind::Bool(_) | JsonKind::Array(_) | JsonKind::Object(_) => return None,
+        };
+        let key = keys.iter().find(|key| exceeds(size, key))?;
+        let limit = self.get(key)?.to_value();
+        Some(Misfit::new(match &value.kind {
+            JsonKind::String(_) => format!("it has {size} characters, and `:{key}` is {limit}"),
+            _ => format!("`:{key}` is {limit}"),
+        }))
+    }
+}
+
+/// What makes two values the same: 1 and 1.0 are.
+fn key_of(value: &Json) -> String {
+    let plain = |number: &Number| number.as_i64().or_else(|| whole(number.as_f64()?));
+    match &value.kind {
+        JsonKind::Number(number) => {
+            plain(number).map_or_else(|| number.to_string(), |number| number.to_string())
+        }
+        _ => value.to_value().to_string(),
+    }
+}
+
+/// The integer that a float is, where floats tell integers apart.
+fn whole(value: f64) -> Option<i64> {
+    let is_whole = value.fract() == 0.0 && value.abs() < 9e15;
+    #[allow(clippy::cast_possible_truncation)] // it is whole and small
+    is_whole.then_some(value as i64)
+}
+
+fn has_reference(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.contains_key("$ref") || members.values().any(has_reference),
+        Value::Array(items) => items.iter().any(has_reference),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}

@@ -1,0 +1,122 @@
+//! `:args`: a list of argument plists.
+
+use std::collections::HashMap;
+
+use super::Lowerer;
+use super::plist::Entry;
+use crate::spec::schema::Place;
+use crate::spec::{Argument, Tool, keywords, rules};
+use crate::syntax::{Datum, DatumKind};
+use crate::text::{Span, Spanned};
+
+impl Lowerer {
+    /// The arguments that the value of `:args` is.
+    pub(super) fn lower_arguments(&mut self, value: Datum) -> Vec<Argument> {
+        let span = value.span;
+        let items = match value.kind {
+            DatumKind::List(items) => items,
+            DatumKind::Invalid => return Vec::new(),
+            DatumKind::Quoted(inner) => {
+                self.tell_quoted(span, &inner);
+                return Vec::new();
+            }
+            kind => {
+                let found = Datum { span, kind };
+                self.findings.push(rules::args_not_a_list::finding(self.at(span), &found));
+                return Vec::new();
+            }
+        };
+        if matches!(items.first(), Some(Datum { kind: DatumKind::Keyword(_), .. })) {
+            self.findings.push(rules::args_not_a_list::single(self.at(span)));
+            return Vec::new();
+        }
+        let mut arguments: Vec<Argument> = Vec::new();
+        let mut seen: HashMap<String, Span> = HashMap::new();
+        let mut after_stray = false;
+        for item in items {
+            // Stray values one after the other are one mistake.
+            let is_stray = !matches!(item.kind, DatumKind::List(_) | DatumKind::Quoted(_));
+            if is_stray && std::mem::replace(&mut after_stray, is_stray) {
+                continue;
+            }
+            after_stray = is_stray;
+            let Some(argument) = self.lower_argument(item) else { continue };
+            let Spanned { value: name, span } = &argument.name;
+            if let Some(&first) = seen.get(name) {
+                self.findings.push(rules::duplicate_argument::finding(self.at(*span), name, first));
+                continue;
+            }
+            seen.insert(name.clone(), *span);
+            arguments.push(argument);
+        }
+        arguments
+    }
+
+    fn lower_argument(&mut self, item: Datum) -> Option<Argument> {
+        let span = item.span;
+        let items = match item.kind {
+            DatumKind::List(items)
+                if matches!(items.first(), Some(Datum { kind: DatumKind::Keyword(_), .. })) =>
+            {
+                items
+            }
+            DatumKind::Invalid => return None,
+            DatumKind::Quoted(inner) => {
+                self.tell_quoted(span, &inner);
+                return None;
+            }
+            kind => {
+                let found = Datum { span, kind };
+                self.findings.push(rules::args_not_a_list::element(self.at(span), &found));
+                return None;
+            }
+        };
+        let known: Vec<&str> = keywords::names().chain(["name", "optional"]).collect();
+        let mut entries = self.read_plist(items, &known);
+        let name = match take(&mut entries, "name") {
+            Some(Entry { value, .. }) => {
+                let name_span = value.span;
+                Spanned::new(self.take_string("name", value)?, name_span)
+            }
+            None => {
+                self.findings.push(rules::missing_name::finding(self.at(span), "an argument"));
+                return None;
+            }
+        };
+        let optional = take(&mut entries, "optional").is_some_and(|entry| self.take_optional(&entry));
+        let schema = self.lower_keywords(entries, span, Place::Argument(&name));
+        let argument = Argument { name, optional, schema, span };
+        rules::argument_name::check(self.source, &argument, &mut self.findings);
+        rules::idle_description::check(self.source, &argument, &mut self.findings);
+        rules::default_on_required::check(self.source, &argument, &mut self.findings);
+        rules::optional_in_words::check(self.source, &argument, &mut self.findings);
+        Some(argument)
+    }
+
+    /// As Emacs has it: whatever is not nil is true.
+    fn take_optional(&mut self, entry: &Entry) -> bool {
+        match &entry.value.kind {
+            DatumKind::Symbol(word) if word == "t" => true,
+            DatumKind::List(items) if items.is_empty() => false,
+            DatumKind::Invalid => false,
+            kind => {
+                let finding = rules::optional_not_a_flag::finding(self.at(entry.value.span), kind);
+                self.findings.push(finding);
+                true
+            }
+        }
+    }
+
+    /// What only the whole tool tells of its arguments.
+    pub(super) fn check_arguments(&mut self, tool: &Tool) {
+        rules::similar_arguments::check(tool, &mut self.findings);
+        rules::callback_argument::check(tool, &mut self.findings);
+        rules::lua_name::check(tool, &mut self.findings);
+    }
+}
+
+/// Takes the entry of `key` out.
+fn take(entries: &mut Vec<Entry>, key: &str) -> Option<Entry> {
+    let index = entries.iter().position(|entry| entry.key == key)?;
+    Some(entries.remove(index))
+}

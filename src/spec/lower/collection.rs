@@ -1,0 +1,126 @@
+//! `(llm-tool-collection-deftool NAME (SPECS…) (ARGS…) "DOC" BODY…)` as the plist of a tool.
+//!
+//! Source: the macro of that name in skissue/llm-tool-collection (2025). It makes
+//! `(:name "…" :description DOC SPECS… :args (…) :function …)`: dashes of the name and of the arguments' names become
+//! underscores, `:name` in SPECS wins, an argument's description comes before its other keys, and what follows
+//! `&optional` is optional. Nothing is evaluated before the body.
+
+use super::Lowerer;
+use crate::spec::rules::collection_shape;
+use crate::syntax::{Datum, DatumKind};
+use crate::text::Span;
+
+impl Lowerer {
+    /// The plist; `data` are the elements after the head, up to the body. `None`: told.
+    pub(super) fn expand_collection(&mut self, span: Span, data: Vec<Datum>) -> Option<Vec<Datum>> {
+        let head = Span::new(span.start as usize, span.start as usize + 1);
+        let mut data = data.into_iter();
+        let mut next = || data.next().unwrap_or(Datum { span: head, kind: DatumKind::List(Vec::new()) });
+        let (name, specs, args, doc) = (next(), next(), next(), next());
+        let DatumKind::Symbol(symbol) = &name.kind else {
+            return self.tell_shape(&name, "the name of the tool, a symbol");
+        };
+        let DatumKind::List(specs_items) = specs.kind else {
+            return self.tell_shape(&specs, "a plist of specs after the name");
+        };
+        let DatumKind::List(arguments) = args.kind else {
+            return self.tell_shape(&args, "a list of arguments after the specs");
+        };
+        let DatumKind::String(_) = doc.kind else {
+            return self.tell_shape(&doc, "a description after the arguments");
+        };
+        let has_name = specs_items
+            .iter()
+            .step_by(2)
+            .any(|item| matches!(&item.kind, DatumKind::Keyword(key) if key == ":name"));
+        let mut plist = Vec::new();
+        if !has_name {
+            plist.extend([keyword(":name", name.span), string(&underscored(symbol), name.span)]);
+        }
+        plist.push(keyword(":description", doc.span));
+        plist.push(doc);
+        plist.extend(without_tags(specs_items));
+        plist.push(keyword(":args", args.span));
+        plist.push(Datum { span: args.span, kind: DatumKind::List(self.expand_arguments(arguments)?) });
+        plist.push(keyword(":function", head));
+        plist.push(Datum { span: head, kind: DatumKind::Invalid });
+        Some(plist)
+    }
+
+    fn expand_arguments(&mut self, items: Vec<Datum>) -> Option<Vec<Datum>> {
+        let mut optional = false;
+        let mut arguments = Vec::new();
+        for item in items {
+            let span = item.span;
+            match item.kind {
+                DatumKind::Symbol(word) if word == "&optional" => optional = true,
+                DatumKind::List(parts) => {
+                    let mut parts = parts.into_iter();
+                    let (name, doc) = (parts.next(), parts.next());
+                    let (
+                        Some(Datum { kind: DatumKind::Symbol(name), span: name_span }),
+                        Some(doc @ Datum { kind: DatumKind::String(_), .. }),
+                    ) = (name, doc)
+                    else {
+                        let found = Datum { span, kind: DatumKind::List(parts.collect()) };
+                        return self.tell_shape(&found, "an argument `(NAME \"description\" :type …)`");
+                    };
+                    let mut plist = vec![
+                        keyword(":name", name_span),
+                        string(&underscored(&name), name_span),
+                        keyword(":description", doc.span),
+                        doc,
+                    ];
+                    if optional {
+                        let t = Datum { span: name_span, kind: DatumKind::Symbol(String::from("t")) };
+                        plist.extend([keyword(":optional", name_span), t]);
+                    }
+                    plist.extend(parts);
+                    arguments.push(Datum { span, kind: DatumKind::List(plist) });
+                }
+                kind => {
+                    let found = Datum { span, kind };
+                    return self.tell_shape(&found, "an argument `(NAME \"description\" :type …)`");
+                }
+            }
+        }
+        Some(arguments)
+    }
+
+    fn tell_shape<T>(&mut self, found: &Datum, place: &str) -> Option<T> {
+        if found.kind != DatumKind::Invalid {
+            let described = match &found.kind {
+                DatumKind::List(_) if place.starts_with("an argument") => "another list",
+                _ => found.describe(),
+            };
+            self.findings.push(collection_shape::finding(self.at(found.span), place, described));
+        }
+        None
+    }
+}
+
+/// `:tags` is the collection's own.
+fn without_tags(items: Vec<Datum>) -> Vec<Datum> {
+    let at = items.iter().step_by(2).position(is_tags).map(|index| index * 2);
+    let mut items = items;
+    if let Some(at) = at {
+        items.drain(at..(at + 2).min(items.len()));
+    }
+    items
+}
+
+fn is_tags(item: &Datum) -> bool {
+    matches!(&item.kind, DatumKind::Keyword(key) if key == ":tags")
+}
+
+fn underscored(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+fn keyword(name: &str, span: Span) -> Datum {
+    Datum { span, kind: DatumKind::Keyword(name.to_owned()) }
+}
+
+fn string(text: &str, span: Span) -> Datum {
+    Datum { span, kind: DatumKind::String(text.to_owned()) }
+}

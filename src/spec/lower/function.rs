@@ -1,0 +1,55 @@
+//! The parameters of a `:function` that is written in place.
+
+use crate::syntax::{Kind, NodeId, Tree};
+use crate::text::Span;
+
+/// What a lambda takes.
+pub(super) struct Parameters {
+    /// The list.
+    pub(super) span: Span,
+    /// The names, those of optional ones too, without the rest.
+    pub(super) names: Vec<String>,
+    /// How many must be given.
+    pub(super) required: usize,
+    /// Whether it takes any number more.
+    pub(super) has_rest: bool,
+}
+
+/// What `node` takes, if it is `(lambda …)`, quoted as a function or not.
+pub(super) fn parameters_of(tree: &Tree, text: &str, node: NodeId) -> Option<Parameters> {
+    let is_named =
+        |node: NodeId, name: &str| tree.kind(node) == Kind::Symbol && tree.text(node, text) == name;
+    let lambda = match tree.kind(node) {
+        Kind::Function | Kind::Quote => tree.children(node).next()?,
+        Kind::List if tree.children(node).next().is_some_and(|head| is_named(head, "function")) => {
+            tree.children(node).nth(1)?
+        }
+        _ => node,
+    };
+    let mut parts = tree.children(lambda);
+    let head = parts.next().filter(|_| tree.kind(lambda) == Kind::List)?;
+    let list = parts.next().filter(|_| is_named(head, "lambda"))?;
+    if tree.kind(list) != Kind::List && !is_named(list, "nil") {
+        return None;
+    }
+    let mut parameters =
+        Parameters { span: tree.span(list), names: Vec::new(), required: 0, has_rest: false };
+    let mut is_optional = false;
+    for parameter in tree.children(list) {
+        match tree.text(parameter, text) {
+            _ if tree.kind(parameter) != Kind::Symbol => return None,
+            "&optional" => is_optional = true,
+            "&rest" => {
+                parameters.has_rest = true;
+                break;
+            }
+            // Of other Lisps, or of a macro.
+            word if word.starts_with('&') => return None,
+            name => {
+                parameters.names.push(name.to_owned());
+                parameters.required += usize::from(!is_optional);
+            }
+        }
+    }
+    Some(parameters)
+}

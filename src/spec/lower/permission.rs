@@ -1,0 +1,33 @@
+//! `:allow`: what a script may use.
+
+use super::Lowerer;
+use crate::spec::Permissions;
+use crate::spec::rules::{unknown_permission, useless_grant, wide_permission};
+use crate::syntax::{Datum, DatumKind};
+
+const KINDS: [&str; 5] = ["net", "read", "write", "run", "env"];
+
+impl Lowerer {
+    pub(super) fn lower_permissions(&mut self, value: Datum) -> Permissions {
+        let mut permissions = Permissions::default();
+        let DatumKind::List(items) = value.kind else {
+            self.tell_wrong("allow", &value, "a plist such as `(:read [\"notes/\"])`");
+            return permissions;
+        };
+        for entry in self.read_plist(items, &KINDS) {
+            let Some(list) = permissions.list_mut(&entry.key) else {
+                let at = self.at(entry.key_span);
+                self.findings.push(unknown_permission::finding(at, &entry.key, &KINDS));
+                continue;
+            };
+            let grants = self.take_strings(&entry.key, entry.value).unwrap_or_default();
+            for grant in &grants {
+                let at = self.at(grant.span);
+                let finding = useless_grant::check(at, &entry.key, grant);
+                self.findings.extend(finding.or_else(|| wide_permission::check(at, &entry.key, grant)));
+            }
+            *list = grants.into_iter().map(|grant| grant.value).collect();
+        }
+        permissions
+    }
+}

@@ -1,0 +1,105 @@
+//! Forms that are about the project: `defmcp` and `deflint`.
+
+use super::Lowerer;
+use super::plist::Entry;
+use crate::spec::rules::{mcp_transport, missing_name, unknown_mcp_key, unknown_tool_key};
+use crate::spec::{Lint, McpServer, McpTransport};
+use crate::syntax::{Datum, DatumKind};
+use crate::text::{Span, Spanned};
+
+const MCP_KEYS: [&str; 5] = ["name", "description", "command", "url", "env"];
+const LINT_KEYS: [&str; 2] = ["allow", "deny"];
+
+impl Lowerer {
+    /// The server that a form's plist is; `None` when it has no usable name or transport.
+    pub(super) fn lower_mcp(&mut self, span: Span, items: Vec<Datum>) -> Option<McpServer> {
+        let head = Span::new(span.start as usize, span.start as usize + 1);
+        let entries = self.read_plist(items, &MCP_KEYS);
+        let is_written = |key: &str| entries.iter().any(|entry| entry.key == key);
+        let (named, both) = (is_written("name"), is_written("command") && is_written("url"));
+        let reachable = is_written("command") || is_written("url");
+        let mut name = Spanned::default();
+        let (mut description, mut transport, mut env) = (String::new(), None, Vec::new());
+        for Entry { key, key_span, value } in entries {
+            let at = value.span;
+            match key.as_str() {
+                "name" => {
+                    if let Some(text) = self.take_name(value) {
+                        name = Spanned::new(text, at);
+                    }
+                }
+                "description" => description = self.take_string("description", value).unwrap_or_default(),
+                "command" => transport = self.take_command(value).map(McpTransport::Command).or(transport),
+                "url" => {
+                    let url =
+                        self.take_parsed("url", value, "a URL such as \"https://host/mcp\"", super::as_url);
+                    transport = url.map(McpTransport::Url).or(transport);
+                }
+                "env" => {
+                    let names = self.take_strings("env", value).unwrap_or_default();
+                    env = names.into_iter().map(|name| name.value).collect();
+                }
+                _ if key.ends_with(':') => {}
+                _ => self.findings.push(unknown_mcp_key::finding(self.at(key_span), &key, &MCP_KEYS)),
+            }
+        }
+        if !named {
+            self.findings.push(missing_name::finding(self.at(head), "an MCP server"));
+        } else if both || !reachable {
+            let at = self.at(name.span);
+            self.findings.push(mcp_transport::finding(at, &name.value, both));
+        }
+        let transport = transport.filter(|_| !self.has_error() && !name.value.is_empty())?;
+        Some(McpServer { source: self.source, span, name, description, transport, env })
+    }
+
+    /// A program and its arguments; unlike other lists it may hold a word twice.
+    fn take_command(&mut self, value: Datum) -> Option<Vec<String>> {
+        let expected = "a vector of a program and its arguments, as strings";
+        let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
+            self.tell_wrong("command", &value, expected);
+            return None;
+        };
+        if items.is_empty() {
+            self.tell_wrong("command", &Datum { span: value.span, kind: DatumKind::Vector(items) }, expected);
+            return None;
+        }
+        items.into_iter().map(|item| self.take_string("command", item)).collect()
+    }
+
+    /// Which rules a project silences and which it raises.
+    pub(super) fn lower_lint(&mut self, span: Span, items: Vec<Datum>) -> Lint {
+        let mut lint = Lint { source: self.source, span, allow: Vec::new(), deny: Vec::new() };
+        for entry in self.read_plist(items, &LINT_KEYS) {
+            match entry.key.as_str() {
+                "allow" => lint.allow = self.take_rules("allow", entry.value),
+                "deny" => lint.deny = self.take_rules("deny", entry.value),
+                key if key.ends_with(':') => {}
+                key => {
+                    let finding =
+                        unknown_tool_key::finding(self.at(entry.key_span), key, "`deflint`", &LINT_KEYS);
+                    self.findings.push(finding);
+                }
+            }
+        }
+        lint
+    }
+
+    /// Codes or names of rules, as strings or symbols.
+    fn take_rules(&mut self, key: &str, value: Datum) -> Vec<Spanned<String>> {
+        let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
+            self.tell_wrong(key, &value, "a vector of rules such as `[missing-description]`");
+            return Vec::new();
+        };
+        let mut rules = Vec::new();
+        for item in items {
+            match item.kind {
+                DatumKind::String(word) | DatumKind::Symbol(word) => {
+                    rules.push(Spanned::new(word, item.span));
+                }
+                _ => self.tell_wrong(key, &item, "codes or names of rules"),
+            }
+        }
+        rules
+    }
+}

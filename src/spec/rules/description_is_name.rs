@@ -1,0 +1,34 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::spec::Tool;
+use crate::text::Location;
+
+rule! {
+    /// a description that only repeats the name
+    ///
+    /// The model reads the name already. What it needs to know is when to call the tool, and what comes back.
+    ///
+    /// ```eld fails
+    /// (deftool :name "get_weather" :description "Get weather.")
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "get_weather" :description "Tell the current weather of a city.")
+    /// ```
+    pub(crate) DESCRIPTION_IS_NAME, "DT118", "description-is-name", Warning
+}
+
+pub(in crate::spec) fn check(tool: &Tool) -> Option<Diagnostic> {
+    let plain = |text: &str| -> String {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let (name, description) = (&tool.name.value, &tool.description);
+    // Short ones only: everything else says more than a name can.
+    if name.is_empty() || description.value.len() > name.len() * 4 || plain(name) != plain(&description.value) {
+        return None;
+    }
+    let at = Location { source: tool.source, span: description.span };
+    Some(
+        Diagnostic::new(&DESCRIPTION_IS_NAME, at, format!("the description of `{name}` only repeats its name"))
+            .note("say when to call it and what it returns"),
+    )
+}

@@ -1,0 +1,46 @@
+use crate::diagnostic::{Diagnostic, rule};
+use std::collections::HashMap;
+
+use crate::spec::JsonKind;
+use crate::spec::schema::Schema;
+use crate::text::Span;
+
+rule! {
+    /// a value that stands twice in :enum, :required or :type
+    ///
+    /// JSON Schema wants these without duplicates, and OpenAI and Gemini refuse them; often the second is a slip for another value.
+    ///
+    /// ```eld fails
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :enum ["a" "b" "a"])))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :enum ["a" "b"])))
+    /// ```
+    pub(crate) DUPLICATE_ITEM, "DT222", "duplicate-item", Warning
+}
+
+pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
+    for key in ["type", "enum", "required"] {
+        let Some(JsonKind::Array(values)) = schema.get(key).map(|member| &member.value.kind) else { continue };
+        let mut seen = HashMap::new();
+        let mut before = None;
+        for value in values {
+            let text = value.to_value().to_string();
+            if let Some(first) = seen.get(&text) {
+                let message = format!("{text} stands twice in `:{key}`");
+                // Only a blank between the two is beyond doubt.
+                let gap = before.filter(|end| *end + 1 == value.span.start);
+                let cut = Span { start: gap.unwrap_or(value.span.start), end: value.span.end };
+                findings.push(
+                    Diagnostic::new(&DUPLICATE_ITEM, schema.at(value.span), message)
+                        .and_at(*first, "first given here")
+                        .fixed_by("remove it", cut, ""),
+                );
+            } else {
+                seen.insert(text, value.span);
+            }
+            before = Some(value.span.end);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
+
+rule! {
+    /// a keyword in the spelling of another language
+    ///
+    /// JSON Schema writes its keywords in camel case, and case counts: `:min_length` or `:any-of` is sent as a key that nobody knows.
+    ///
+    /// ```eld fails
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :min_length 1)))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :minLength 1)))
+    /// ```
+    pub(crate) KEYWORD_SPELLING, "DT219", "keyword-spelling", Warning
+}
+
+pub(in crate::spec) fn finding(at: Location, key: &str, known: &str) -> Diagnostic {
+    let message = format!("`:{key}` is spelt `:{known}`");
+    Diagnostic::new(&KEYWORD_SPELLING, at, message)
+        .note(format!("it is sent as the JSON key \"{key}\", which no API knows"))
+        .fixed_by(format!("write `:{known}`"), at.span, format!(":{known}"))
+}

@@ -1,0 +1,76 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::spec::keywords::{self, Takes};
+use crate::spec::schema::Schema;
+use crate::spec::{Json, JsonKind, Member};
+
+rule! {
+    /// a keyword whose value is of the wrong kind
+    ///
+    /// It is sent as it is and makes the whole no JSON Schema: OpenAI, Anthropic and Gemini check tools against their idea of one, and refuse the
+    /// request.
+    ///
+    /// ```eld fails
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :minLength "3")))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :minLength 3)))
+    /// ```
+    pub(crate) KEYWORD_VALUE, "DT220", "keyword-value", Warning
+}
+
+pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
+    for member in schema.members {
+        let Some(keyword) = keywords::find(&member.key) else { continue };
+        let value = &member.value;
+        if is_right(keyword.takes, &value.kind) || has_own_rule(member) {
+            continue;
+        }
+        let message = format!("`:{}` takes {}, found {}", member.key, keyword.takes.describe(), describe(value));
+        let finding = Diagnostic::new(&KEYWORD_VALUE, schema.at(value.span), message);
+        let number = value.as_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty());
+        findings.push(match (keyword.takes, number) {
+            (Takes::Count | Takes::Number, Some(number)) => {
+                finding.fixed_by(format!("write {number}"), value.span, number)
+            }
+            _ => finding,
+        });
+    }
+}
+
+fn is_right(takes: Takes, value: &JsonKind) -> bool {
+    match takes {
+        Takes::Text => matches!(value, JsonKind::String(_)),
+        Takes::Flag => matches!(value, JsonKind::Bool(_)),
+        Takes::Number => matches!(value, JsonKind::Number(_)),
+        Takes::Positive => matches!(value, JsonKind::Number(number) if number.as_f64().is_some_and(|n| n > 0.0)),
+        Takes::Count => matches!(value, JsonKind::Number(number)
+            if number.as_f64().is_some_and(|number| number >= 0.0 && number.fract() == 0.0)),
+        Takes::Vector => matches!(value, JsonKind::Array(_)),
+        Takes::Schemas => !matches!(value, JsonKind::Array(items) if items.is_empty()),
+        // What is no schema was told where it was read.
+        Takes::Schema | Takes::Named | Takes::Own | Takes::Any => true,
+    }
+}
+
+/// nil is told by `nil-value`, the flags of an old draft by `boolean-bound`.
+fn has_own_rule(member: &Member) -> bool {
+    match &member.value.kind {
+        JsonKind::Object(members) => members.is_empty(),
+        JsonKind::Bool(_) => matches!(member.key.as_str(), "exclusiveMinimum" | "exclusiveMaximum"),
+        JsonKind::Null | JsonKind::Number(_) | JsonKind::String(_) | JsonKind::Array(_) => false,
+    }
+}
+
+fn describe(value: &Json) -> String {
+    match &value.kind {
+        JsonKind::Null => String::from("null"),
+        JsonKind::Bool(true) => String::from("t"),
+        JsonKind::Bool(false) => String::from(":json-false"),
+        JsonKind::Number(number) => number.to_string(),
+        JsonKind::String(_) => String::from("a string"),
+        JsonKind::Array(items) if items.is_empty() => String::from("an empty vector"),
+        JsonKind::Array(_) => String::from("a vector"),
+        JsonKind::Object(_) => String::from("a plist"),
+    }
+}

@@ -1,0 +1,49 @@
+use crate::diagnostic::{Diagnostic, Edit, Fix, rule};
+use crate::syntax::{Datum, DatumKind};
+use crate::text::{Location, SourceId};
+
+rule! {
+    /// :required that is not a vector of strings
+    ///
+    /// Emacs writes a vector as a JSON array; it refuses a list of strings, and symbols, when the request is sent.
+    ///
+    /// ```eld fails
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)) :required ("id"))))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)) :required ["id"])))
+    /// ```
+    pub(crate) REQUIRED_NOT_A_VECTOR, "DT221", "required-not-a-vector", Error
+}
+
+/// The value of `:required`, if it is not what it should be; of its elements the first wrong one is told, and all are
+/// mended.
+pub(in crate::spec) fn check(source: SourceId, value: &Datum) -> Option<Diagnostic> {
+    let at = |span| Location { source, span };
+    let DatumKind::Vector(items) = &value.kind else {
+        let message = format!("`:required` takes a vector of property names, found {}", value.describe());
+        let finding = Diagnostic::new(&REQUIRED_NOT_A_VECTOR, at(value.span), message)
+            .note("write `:required [\"first\" \"second\"]`");
+        return Some(match &value.kind {
+            DatumKind::String(name) => {
+                finding.maybe_fixed_by("write a vector", value.span, format!("[{}]", super::quoted(name)))
+            }
+            DatumKind::List(items) if items.iter().all(|item| matches!(item.kind, DatumKind::String(_))) => {
+                super::as_vector(finding, value)
+            }
+            _ => finding,
+        });
+    };
+    let is_wrong = |item: &&Datum| !matches!(item.kind, DatumKind::String(_) | DatumKind::Invalid);
+    let first = items.iter().find(is_wrong)?;
+    let message = format!("`:required` holds the names of properties as strings, found {}", first.describe());
+    let mut finding = Diagnostic::new(&REQUIRED_NOT_A_VECTOR, at(first.span), message);
+    let edit = |item: &Datum| {
+        let (DatumKind::Symbol(word) | DatumKind::Keyword(word)) = &item.kind else { return None };
+        Some(Edit { span: item.span, replacement: super::quoted(word.strip_prefix(':').unwrap_or(word)) })
+    };
+    let edits: Option<Vec<Edit>> = items.iter().filter(is_wrong).map(edit).collect();
+    finding.fix = edits.map(|edits| Fix { title: String::from("write strings"), edits, is_safe: true });
+    Some(finding)
+}

@@ -1,0 +1,31 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::spec::nearest;
+use crate::text::Location;
+
+rule! {
+    /// a key that defmcp does not have
+    ///
+    /// It is dropped, and what was meant by it never happens.
+    ///
+    /// ```eld fails
+    /// (defmcp :name "web" :uri "https://example.org/mcp" :url "https://example.org/mcp") ; deftool: allow(DT306)
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (defmcp :name "web" :url "https://example.org/mcp") ; deftool: allow(DT306)
+    /// ```
+    pub(crate) UNKNOWN_MCP_KEY, "DT305", "unknown-mcp-key", Warning
+}
+
+pub(in crate::spec) fn finding(at: Location, key: &str, known: &[&str]) -> Diagnostic {
+    let finding = Diagnostic::new(&UNKNOWN_MCP_KEY, at, format!("`:{key}` is no key of an MCP server"));
+    match nearest(key, known.iter().copied()) {
+        _ if key == "args" => finding.note("arguments stand in `:command`, after the program"),
+        Some(near) => finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
+            format!("write `:{near}`"),
+            at.span,
+            format!(":{near}"),
+        ),
+        None => finding.note(format!("keys: {}", known.iter().map(|key| format!(":{key}")).collect::<Vec<_>>().join(" "))),
+    }
+}

@@ -1,0 +1,67 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::{Location, Spanned};
+
+rule! {
+    /// a grant that grants nothing
+    ///
+    /// Paths are taken as they are written, relative to the project: there is no shell to expand `~` or `$HOME`. `:net` takes
+    /// hosts, not URLs, `:run` programs without their arguments, `:env` names without a dollar sign. Otherwise the script
+    /// is refused what its author believes to be allowed.
+    ///
+    /// ```eld fails
+    /// (deftool :name "note" :description "Read a note." :allow (:read ["~/notes/"]))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "note" :description "Read a note." :allow (:read ["/home/me/notes/"]))
+    /// ```
+    pub(crate) USELESS_GRANT, "DT117", "useless-grant", Warning
+}
+
+/// What is wrong with `grant`, one of those of `key`.
+pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -> Option<Diagnostic> {
+    let text = grant.value.as_str();
+    let find = |message: String| Some(Diagnostic::new(&USELESS_GRANT, at, message));
+    let quoted = |text: &str| format!("\"{text}\"");
+    if text.trim().is_empty() {
+        return find(format!("an empty string in `:{key}` names nothing"));
+    }
+    match key {
+        "read" | "write" if text.starts_with('~') => {
+            find(format!("`~` is not expanded: \"{text}\" is a name inside the project"))
+        }
+        "read" | "write" | "run" if text.contains('$') => {
+            find(format!("variables are not expanded: \"{text}\" is taken as it is written"))
+        }
+        "net" => {
+            let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+            let host = rest.split('/').next().unwrap_or("");
+            if host == text || host.is_empty() {
+                return None;
+            }
+            Some(find(format!("`:net` takes hosts, and \"{text}\" is a URL"))?.maybe_fixed_by(
+                format!("write \"{host}\""),
+                at.span,
+                quoted(host),
+            ))
+        }
+        "run" if text.contains(char::is_whitespace) && !text.contains('/') => {
+            let program = text.split_whitespace().next().unwrap_or("");
+            Some(find(format!("`:run` takes programs, and \"{text}\" has arguments"))?.maybe_fixed_by(
+                format!("write \"{program}\""),
+                at.span,
+                quoted(program),
+            ))
+        }
+        "env" if text.starts_with('$') || text.contains('=') => {
+            let name = text.trim_start_matches('$').split('=').next().unwrap_or("");
+            let name = name.trim_matches(['{', '}']);
+            Some(find(format!("`:env` takes names of variables, found \"{text}\""))?.maybe_fixed_by(
+                format!("write \"{name}\""),
+                at.span,
+                quoted(name),
+            ))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,59 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::{Location, Spanned};
+
+rule! {
+    /// a grant that takes the sandbox away
+    ///
+    /// A model writes the arguments, and what it read on a web page may have told it what to write. With the whole disk, every
+    /// host or a shell in `:allow`, whoever controls that text controls the machine.
+    ///
+    /// ```eld fails
+    /// (deftool :name "note" :description "Read a note." :allow (:read ["/"]))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "note" :description "Read a note." :allow (:read ["notes/"]))
+    /// ```
+    pub(crate) WIDE_PERMISSION, "DT116", "wide-permission", Warning
+}
+
+/// Programs that run what they are given as text.
+const SHELLS: [&str; 14] = [
+    "sh", "bash", "zsh", "fish", "dash", "ksh", "cmd", "cmd.exe", "powershell", "pwsh", "env", "xargs", "sudo",
+    "eval",
+];
+
+/// What is wide about `grant`, one of those of `key`.
+pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -> Option<Diagnostic> {
+    let text = grant.value.trim();
+    let message = match key {
+        "read" | "write" => {
+            let up = text.trim_end_matches(['/', '.']);
+            let leaves = text.starts_with("..") && text.split('/').all(|part| matches!(part, ".." | "." | ""));
+            if text == "/" || (text.starts_with('/') && up.is_empty()) {
+                format!("`:{key}` of \"{text}\" is the whole disk")
+            } else if text == "*" || text == "**" {
+                format!("`:{key}` takes folders and files; \"{text}\" is no pattern but a name")
+            } else if leaves {
+                format!("`:{key}` of \"{text}\" leaves the project")
+            } else {
+                return None;
+            }
+        }
+        "net" if matches!(text, "*" | "*:*" | "0.0.0.0/0") => format!("`:net` of \"{text}\" is every host"),
+        "run" => {
+            let program = text.rsplit('/').next().unwrap_or(text);
+            if text == "*" {
+                String::from("`:run` of \"*\" is every program")
+            } else if SHELLS.contains(&program) {
+                format!("`:run` of \"{text}\" is every program: it runs what it is given")
+            } else {
+                return None;
+            }
+        }
+        "env" if text == "*" => String::from("`:env` of \"*\" is every variable, the API key among them"),
+        _ => return None,
+    };
+    let finding = Diagnostic::new(&WIDE_PERMISSION, at, message);
+    Some(finding.note("name what the script needs; the model decides what it is called with"))
+}

@@ -1,0 +1,97 @@
+//! What comes along when text is copied from web pages, chats and word processors: typographic quotation marks and
+//! blanks that Emacs takes for letters. Each is told once and read as what was meant.
+
+use super::reader::Reader;
+use super::rules::{odd_blank, smart_quote};
+use super::tree::Kind;
+use crate::text::Span;
+
+/// A string between typographic marks is looked for this far, in bytes.
+const MAX_STRING: usize = 4096;
+
+impl Reader<'_> {
+    /// Whether a letter that looks like a blank stands at `at`.
+    pub(super) fn is_odd_blank(&self, at: usize) -> bool {
+        self.char_at(at).is_some_and(odd_blank::is_odd)
+    }
+
+    fn char_at(&self, at: usize) -> Option<char> {
+        self.text.get(at..).and_then(|rest| rest.chars().next())
+    }
+
+    /// Reads what starts at a byte beyond ASCII, if it is one of those; whether it was.
+    pub(super) fn skip_pasted(&mut self) -> bool {
+        let start = self.at;
+        let Some(first) = self.char_at(start) else { return false };
+        if odd_blank::is_odd(first) {
+            let rest = self.text.get(start..).unwrap_or("");
+            let len = rest.find(|character| !odd_blank::is_odd(character)).unwrap_or(rest.len());
+            let span = Span::new(start, start + len);
+            self.find(odd_blank::finding(self.at(span), span.of(self.text)));
+            // Within a word nobody sees it, and what is read are two halves.
+            let is_after_word = start.checked_sub(1).is_some_and(|before| !self.delimiter_at(before));
+            if odd_blank::has_no_width(span.of(self.text)) && is_after_word && !self.delimiter_at(start + len)
+            {
+                self.doubt(start, start + len);
+            }
+            self.at += len;
+            return true;
+        }
+        if matches!(first, '‘' | '’' | '‛' | '＇') {
+            self.read_single_mark(first);
+            return true;
+        }
+        let Some(closers) = smart_quote::closers(first) else { return false };
+        match self.end_of_marked(start + first.len_utf8(), closers) {
+            Some(end) => {
+                let span = Span::new(start, end);
+                self.find(smart_quote::string(self.at(span), span.of(self.text)));
+                if let Some(newline) = span.of(self.text).rfind('\n') {
+                    self.line_start = start + newline + 1;
+                }
+                self.push_string(start, end);
+                true
+            }
+            // Guillemets are names in some programs.
+            None if first == '«' => false,
+            None => {
+                let end = start + first.len_utf8();
+                self.find(smart_quote::mark(self.at(Span::new(start, end)), first));
+                // What follows is prose, read as symbols.
+                self.doubt(start, end);
+                self.at = end;
+                true
+            }
+        }
+    }
+
+    /// After the mark that closes what starts at `start`, unless a form of the first column starts before it.
+    fn end_of_marked(&self, start: usize, closers: &[char]) -> Option<usize> {
+        let mut before = ' ';
+        for (at, character) in self.text.get(start..)?.char_indices().take_while(|(at, _)| *at < MAX_STRING) {
+            if closers.contains(&character) {
+                return Some(start + at + character.len_utf8());
+            }
+            if before == '\n' && character == '(' {
+                return None;
+            }
+            before = character;
+        }
+        None
+    }
+
+    /// `‘word` and `‘word’` are the word.
+    fn read_single_mark(&mut self, mark: char) {
+        let (start, word) = (self.at, self.at + mark.len_utf8());
+        self.find(smart_quote::mark(self.at(Span::new(start, word)), mark));
+        self.at = word;
+        let is_word = self.bytes.get(word).is_some_and(u8::is_ascii_alphabetic);
+        let end = if is_word { self.atom_end(word) } else { word };
+        let text = self.text.get(word..end).unwrap_or("");
+        let plain = text.trim_end_matches(['‘', '’', '‛', '＇']);
+        if plain.len() < text.len() {
+            self.leaf(Kind::Symbol, word, word + plain.len());
+            self.at = end;
+        }
+    }
+}

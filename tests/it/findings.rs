@@ -1,0 +1,233 @@
+//! What `check` says of whole projects: scripts beside specs, what is allowed and denied, and `deftool rule`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+struct Ended {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn deftool(folder: &Path, arguments: &[&str]) -> Ended {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_deftool")).current_dir(folder).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// The lines of `check --format concise` in a project of `files`, and its exit code.
+fn check(files: &[(&str, &str)]) -> (i32, String) {
+    let folder = project(files);
+    let ended = deftool(folder.path(), &["check", "--format", "concise"]);
+    (ended.code, ended.out)
+}
+
+fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    folder
+}
+
+const NOW: &str = "(deftool :name \"now\" :description \"Tell the time.\")\n";
+const COPY: &str = "(deftool :name \"copy\" :description \"Copy a note.\" :args ((:name \"from-note\" :type string :description \"Which.\") (:name \"to\" :type string :description \"Where to.\")))\n";
+const SCRIPT: &str = "return function() return 1 end\n";
+
+#[test]
+fn scripts_are_held_against_their_specs() {
+    let async_copy = COPY.replace("\"copy\"", "\"copy\" :async t");
+    for (files, expected) in [
+        (vec![("specs/a.eld", NOW), ("scripts/now.lua", SCRIPT)], ""),
+        (
+            vec![("specs/a.eld", NOW), ("scripts/Now.lua", SCRIPT)],
+            "specs/a.eld:1:16: error[DT401]: `now` has no script: scripts/now.lua is not there\n",
+        ),
+        (
+            vec![("specs/a.eld", NOW), ("scripts/now.lua", SCRIPT), ("scripts/old.lua", SCRIPT)],
+            "scripts/old.lua:1:1: note[DT408]: no tool runs this script\n",
+        ),
+        // What a tool with an error runs is not known.
+        (
+            vec![("specs/a.eld", "(deftool :name now)"), ("scripts/now.lua", SCRIPT)],
+            "specs/a.eld:1:16: error[DT113]: `:name` takes a string, found a symbol\n",
+        ),
+        // Folders below are nobody's business.
+        (vec![("specs/a.eld", NOW), ("scripts/now.lua", SCRIPT), ("scripts/lib/x.lua", SCRIPT)], ""),
+        (
+            vec![("specs/a.eld", NOW), ("scripts/now.lua", SCRIPT), ("scripts/now.luau", SCRIPT)],
+            "specs/a.eld:1:16: warning[DT410]: `now` has two scripts: scripts/now.lua is run, scripts/now.luau is not\n",
+        ),
+        (
+            vec![
+                ("specs/a.eld", COPY),
+                ("scripts/copy.lua", "return function(fromNote, to) return to end\n"),
+            ],
+            "",
+        ),
+        (vec![("specs/a.eld", COPY), ("scripts/copy.lua", "return function(a, b) return a .. b end\n")], ""),
+        (
+            vec![
+                ("specs/a.eld", COPY),
+                ("scripts/copy.lua", "return function(to, from_note) return to end\n"),
+            ],
+            "scripts/copy.lua:1:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
+        ),
+        (
+            vec![
+                ("specs/a.eld", &async_copy),
+                ("scripts/copy.lua", "return function(from_note, to) return to end\n"),
+            ],
+            "scripts/copy.lua:1:1: error[DT403]: the function of `copy` takes 2 parameters and the spec gives 3 arguments\n",
+        ),
+        (
+            vec![
+                ("specs/a.eld", &async_copy),
+                ("scripts/copy.lua", "return function(from_note, to, done) done(to) end\n"),
+            ],
+            "scripts/copy.lua:1:1: warning[DT409]: the parameter `from_note` of `copy` is given the argument `callback`\n",
+        ),
+        // An exit tool's script is one mistake.
+        (
+            vec![
+                (
+                    "specs/a.eld",
+                    "(defexit :name \"done\" :description \"Say that it is done.\" :script \"scripts/done.lua\")",
+                ),
+                ("scripts/done.lua", SCRIPT),
+            ],
+            "specs/a.eld:1:59: warning[DT122]: `:script` has no effect on an exit tool: nothing runs\n",
+        ),
+        (
+            vec![("specs/a.eld", ""), ("specs/b.eld", "; nothing yet\n")],
+            "specs/a.eld:1:1: note[DT407]: the file is empty\n",
+        ),
+    ] {
+        assert_eq!(check(&files).1, expected, "{files:?}");
+    }
+    let folder = project(&[("specs/a.eld", NOW), ("scripts/nwo.lua", SCRIPT)]);
+    let ended = deftool(folder.path(), &["check"]);
+    assert!(ended.out.contains("there is scripts/nwo.lua"), "{}", ended.out);
+    let named = NOW.replace("\"now\"", "\"now\" :script \"scripts/noww.lua\"");
+    let folder = project(&[("specs/a.eld", &named), ("scripts/now.lua", SCRIPT)]);
+    let ended = deftool(folder.path(), &["check"]);
+    assert!(ended.out.contains("did you mean \"scripts/now.lua\"?"), "{}", ended.out);
+}
+
+#[test]
+fn findings_in_scripts_are_allowed_there() {
+    let swapped = "return function(to, from_note) return to end";
+    for (script, expected) in [
+        (format!("-- deftool: allow(swapped-parameters)\n\n{swapped}\n"), ""),
+        (format!("{swapped} -- deftool: allow(DT409)\n"), ""),
+        (
+            format!("-- deftool: allow(unused-script)\n{swapped}\n"),
+            "scripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
+        ),
+        (
+            format!("-- deftool: allow(no-such)\n{swapped}\n"),
+            "scripts/copy.lua:1:19: warning[DT125]: `no-such` is no rule\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
+        ),
+    ] {
+        assert_eq!(check(&[("specs/a.eld", COPY), ("scripts/copy.lua", &script)]).1, expected, "{script}");
+    }
+    let lint = format!("(deflint :allow [swapped-parameters])\n{COPY}");
+    assert_eq!(check(&[("specs/a.eld", &lint), ("scripts/copy.lua", swapped)]), (0, String::new()));
+    // A missing script is an error, and allowed nowhere.
+    let allowed = format!(";; deftool: allow(missing-script)\n{NOW}");
+    let (code, out) = check(&[("specs/a.eld", &allowed)]);
+    assert_eq!((code, out.lines().count()), (1, 2), "{out}");
+    assert!(out.contains("DT127") && out.contains("DT401"), "{out}");
+}
+
+#[test]
+fn what_is_denied_fails_check_and_nothing_else() {
+    let spec = "(deftool :name \"silent\")\n";
+    let lint = "(deflint :deny [missing-description])\n";
+    let files = [("specs/a.eld", spec), ("specs/lint.eld", lint), ("scripts/silent.lua", SCRIPT)];
+    let (code, out) = check(&files);
+    assert_eq!((code, out.lines().count()), (1, 1), "{out}");
+    assert!(out.starts_with("specs/a.eld:1:16: error[DT112]"), "{out}");
+    let folder = project(&files);
+    let compiled = deftool(folder.path(), &["compile"]);
+    assert_eq!((compiled.code, compiled.err.as_str()), (0, ""));
+    assert!(compiled.out.contains("silent"));
+    let called = deftool(folder.path(), &["call", "silent"]);
+    assert_eq!((called.code, called.out.trim()), (0, "1"), "{}", called.err);
+}
+
+#[test]
+fn more_tools_than_a_request_holds() {
+    let one = |n| format!("(defexit :name \"t{n}\" :description \"Say number {n}.\")\n");
+    let tools: Vec<String> = (0..130).map(one).collect();
+    let tools = tools.concat();
+    let (code, out) = check(&[("specs/a.eld", &tools)]);
+    assert_eq!(
+        (code, out.as_str()),
+        (
+            0,
+            "specs/a.eld:129:16: warning[DT311]: the project has 130 tools, and OpenAI takes 128 in a request\n"
+        )
+    );
+    let few = "(defworker :name \"few\" :exit-tools [\"t1\" \"t2\"])\n(defworker :name \"all\")\n";
+    let (_, out) = check(&[("specs/a.eld", &tools), ("specs/b.eld", few)]);
+    assert_eq!(
+        out,
+        "specs/b.eld:2:18: warning[DT311]: worker `all` offers 130 tools, and OpenAI takes 128 in a request\n"
+    );
+}
+
+#[test]
+fn rules_are_listed_and_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| deftool(folder.path(), arguments);
+    let listed = run(&["rule"]);
+    let rules = deftool::project::rules::all();
+    assert_eq!((listed.code, listed.out.lines().count()), (0, rules.len()));
+    assert!(listed.out.contains("DT107  stray-colon"), "{}", listed.out);
+    let by_code = run(&["rule", "dt107"]);
+    assert_eq!((by_code.code, &by_code.out), (0, &run(&["rule", "stray-colon"]).out));
+    assert!(
+        by_code.out.starts_with("DT107 stray-colon, warning: a key that ends in a colon\n"),
+        "{}",
+        by_code.out
+    );
+    assert!(
+        by_code.out.contains("This is wrong:\n\n    (deftool") && !by_code.out.contains("```"),
+        "{}",
+        by_code.out
+    );
+    let scripts = run(&["rule", "swapped-parameters"]).out;
+    assert!(scripts.contains("with scripts/copy.lua:\n\n    return"), "{scripts}");
+    let json: serde_json::Value = serde_json::from_str(&run(&["rule", "DT107", "--json"]).out).unwrap();
+    assert_eq!(json["name"], "stray-colon");
+    assert_eq!(json["severity"], "warning");
+    let all: serde_json::Value = serde_json::from_str(&run(&["rule", "--json"]).out).unwrap();
+    assert_eq!(all.as_array().unwrap().len(), rules.len());
+    let unknown = run(&["rule", "stray-colom"]);
+    assert_eq!((unknown.code, unknown.out.as_str()), (2, ""));
+    assert!(unknown.err.contains("did you mean `stray-colon`?"), "{}", unknown.err);
+}
+
+/// Allows within allows, and findings in all of them, cost no more than as many beside each other.
+#[test]
+fn many_allows_cost_linear_time() {
+    let many = 20_000;
+    let started = std::time::Instant::now();
+    let nested = "(progn\n;; deftool: allow(missing-description)\n".repeat(many)
+        + &"(gptel-make-tool :name \"a\")\n".repeat(many)
+        + &")".repeat(many);
+    let beside = "(gptel-make-tool :name \"a\") ; deftool: allow(DT112, DT129, no-such)\n".repeat(2_000);
+    let folder = project(&[("nested.el", &nested), ("beside.el", &beside)]);
+    let ended = deftool(folder.path(), &["check", "--format", "concise", "nested.el"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    // One is about the first tool, the one around it about the others.
+    assert_eq!(ended.out.matches("DT126").count(), many - 2);
+    let ended = deftool(folder.path(), &["check", "--format", "concise", "beside.el"]);
+    assert_eq!(ended.out.matches("`no-such` is no rule").count(), 2_000, "{}", ended.err);
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+}
