@@ -17,6 +17,6 @@ rule! {
 }
 
 pub(in crate::schema) fn finding(at: Location) -> Diagnostic {
-    Diagnostic::new(&INVALID_PATTERN, at, "this is no ECMA-262 regular expression")
+    Diagnostic::new(&INVALID_PATTERN, at, "the pattern does not compile as a regular expression of ECMA-262")
         .note("it is sent as it is, which some APIs refuse, and deftool does not enforce it")
 }
