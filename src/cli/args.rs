@@ -20,6 +20,8 @@ pub(super) enum Command {
     Check(CheckOptions),
     /// Print the JSON that an API gets for the tools
     Compile(CompileOptions),
+    /// List the APIs that tools are compiled for, and what each makes of a schema
+    Targets(TargetsOptions),
     /// Call one tool, validated, without a model
     Call(CallOptions),
     /// Run one request through a worker, streamed
@@ -39,6 +41,9 @@ pub(super) struct CheckOptions {
     /// How findings are written
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
+    /// Say, too, what these APIs drop, weaken or refuse
+    #[arg(long = "target", value_enum, value_name = "TARGET", value_delimiter = ',')]
+    pub(super) targets: Vec<Target>,
     /// Exit with 1 on warnings, too
     #[arg(long)]
     pub(super) strict: bool,
@@ -67,6 +72,16 @@ pub(super) struct CompileOptions {
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TargetsOptions {
+    /// Which API; none: all of them, in a line each
+    #[arg(value_enum)]
+    pub(super) target: Option<Target>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,7 +9,8 @@ use crate::text::count;
 
 pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
-    let load = load(&resolve_inputs(&options.paths, &place.folder)?, &place.current)?;
+    let mut load = load(&resolve_inputs(&options.paths, &place.folder)?, &place.current)?;
+    load.check_targets(&options.targets);
     let summary = Summary::of(&load.findings);
     match options.format {
         Format::Human => {

@@ -14,6 +14,7 @@ mod output;
 mod run;
 mod script_log;
 mod show;
+mod targets;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -101,6 +102,7 @@ pub fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Check(options) => check::run(&options),
         Command::Compile(options) => compile::run(&options),
+        Command::Targets(options) => targets::run(&options),
         Command::Call(options) => call::run(&options),
         Command::Run(options) => run::run(&options),
         Command::Watch(options) => watch::run(&options),

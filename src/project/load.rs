@@ -9,7 +9,7 @@ use super::scripts::load_scripts;
 use super::{Input, ProjectError, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
-use crate::schema::{ToolEntry, compile_tool};
+use crate::schema::{Target, ToolEntry, check_tools, compile_tool};
 use crate::script::Script;
 use crate::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower, nearest};
 use crate::syntax::parse;
@@ -111,6 +111,19 @@ impl Load {
             let file = self.sources.get(finding.primary.source);
             finding.severity == Severity::Error && file.is_some_and(|file| file.name == name)
         })
+    }
+
+    /// Adds what `targets` make of the valid tools.
+    pub fn check_targets(&mut self, targets: &[Target]) {
+        for &target in targets {
+            self.findings.extend(check_tools(
+                target,
+                self.tools.iter().map(|loaded| &loaded.tool).filter(|tool| tool.valid),
+            ));
+        }
+        if !targets.is_empty() {
+            self.sort_findings();
+        }
     }
 
     pub(super) fn sort_findings(&mut self) {

@@ -4,13 +4,18 @@
 //! definition to send and the validator for the calls that come back.
 
 mod compile;
+mod locate;
 pub mod rules;
+mod strict_reply;
 mod target;
 mod tool_set;
 mod validate;
 
 pub use compile::compile_tool;
-pub use target::{Target, emit, emit_definition};
+pub use strict_reply::restore;
+pub use target::{
+    Held, Target, check_target, check_tools, claims, emit, emit_definition, losses, strict_parameters,
+};
 pub use tool_set::{ToolEntry, ToolSet};
 pub use validate::{ArgumentValidator, SchemaError, Violation};
 
