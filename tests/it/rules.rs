@@ -1,7 +1,7 @@
 //! Every rule holds what its own documentation says.
 //!
 //! In the explanation of a rule a fenced block whose info string ends in `fails` or `repaired` is a file: its name is
-//! the second word, or `specs/example.eld` (`.el` for `el`). A run of such blocks of one sort is one project. The first
+//! the second word, or `specs/example.eld` (`.el` for `el`); `target=NAME` checks it for that target, too. A run of such blocks of one sort is one project. The first
 //! has exactly one finding, of the rule; the second has none. A safe fix of the first takes the finding away.
 
 use std::collections::BTreeMap;
@@ -10,22 +10,31 @@ use std::fs;
 use deftool::diagnostic::Rule;
 use deftool::diagnostic::render::render_concise;
 use deftool::project::{Load, load, resolve_inputs, rules};
+use deftool::schema::Target;
 
 /// What no text file can show.
 const WITHOUT_EXAMPLE: [&str; 2] = ["invalid-utf8", "unreadable"];
 
 struct Example {
     fails: bool,
+    target: Option<Target>,
     files: BTreeMap<String, String>,
 }
 
 fn examples(rule: &Rule) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut open: Option<(bool, String, String)> = None;
+    let mut target = None;
     for line in rule.explanation().lines() {
         match (&mut open, line.strip_prefix("```")) {
             (None, Some(info)) => {
-                let words: Vec<&str> = info.split_whitespace().collect();
+                let (options, words): (Vec<&str>, Vec<&str>) =
+                    info.split_whitespace().partition(|word| word.starts_with("target="));
+                let named = options.first().and_then(|word| word.strip_prefix("target="));
+                target = named.map(|name| {
+                    let known = Target::ALL.into_iter().find(|known| known.as_str() == name);
+                    known.unwrap_or_else(|| panic!("{}: no target {name}", rule.name))
+                });
                 let fails = match words.last() {
                     Some(&"fails") => true,
                     Some(&"repaired") => false,
@@ -44,7 +53,7 @@ fn examples(rule: &Rule) -> Vec<Example> {
                     Some(last) if last.fails == fails && !last.files.contains_key(&name) => {
                         last.files.insert(name, text);
                     }
-                    _ => examples.push(Example { fails, files: BTreeMap::from([(name, text)]) }),
+                    _ => examples.push(Example { fails, target, files: BTreeMap::from([(name, text)]) }),
                 }
             }
             (Some((_, _, text)), None) => {
@@ -58,7 +67,7 @@ fn examples(rule: &Rule) -> Vec<Example> {
     examples
 }
 
-fn check(files: &BTreeMap<String, String>) -> Load {
+fn check(files: &BTreeMap<String, String>, target: Option<Target>) -> Load {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
@@ -69,7 +78,9 @@ fn check(files: &BTreeMap<String, String>) -> Load {
     let with_scripts = files.keys().any(|name| name.starts_with("scripts/"));
     let inputs = resolve_inputs(&[], folder.path()).unwrap();
     let load = if with_scripts { load } else { deftool::project::load_specs };
-    load(&inputs, folder.path()).unwrap()
+    let mut load = load(&inputs, folder.path()).unwrap();
+    load.check_targets(target.as_slice());
+    load
 }
 
 fn findings(load: &Load) -> Vec<String> {
@@ -97,7 +108,7 @@ fn every_rule_says_what_breaks_it_and_how_to_mend_it() {
             wrong.push(format!("{} has no failing or no repaired example", rule.name));
         }
         for example in examples {
-            let load = check(&example.files);
+            let load = check(&example.files, example.target);
             let found = findings(&load);
             let is_right = if example.fails {
                 matches!(load.findings.as_slice(), [finding] if finding.rule == rule)
@@ -123,7 +134,7 @@ fn every_rule_says_what_breaks_it_and_how_to_mend_it() {
             }
             let mut files = example.files.clone();
             files.insert(file.name.clone(), text.clone());
-            let found = findings(&check(&files));
+            let found = findings(&check(&files, example.target));
             if !found.is_empty() {
                 wrong.push(format!(
                     "{}: its fix makes\n{text}\nin which is found\n  {}",

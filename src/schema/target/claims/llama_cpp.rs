@@ -13,9 +13,14 @@ const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "ob
 
 const TRIED: Source = Source { at: "tests/llama_cpp (xllamacpp 2026.10.11549)", date: "2026-11-20" };
 
+/// The smallest bound of 17 digits.
+const SEVENTEEN_DIGITS: i128 = 10_000_000_000_000_000;
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+/// Repetitions that are counted, and too many together with what is around them.
+const MAX_ITEMS: std::ops::RangeInclusive<u64> = 1999..=2001;
 /// The longest repetition that its grammars count.
 const MAX_REPETITION: u64 = 2000;
-/// Ways to lengths and counts beyond this are no numbers to it.
+/// Lengths and counts beyond this are no numbers to it.
 const MAX_COUNT: u64 = i32::MAX as u64;
 
 const fn refused(keywords: &'static [&'static str], says: &'static str) -> Claim {
@@ -47,11 +52,27 @@ pub(super) static CLAIMS: &[Claim] = &[
     )
     .when("an object inside a schema has no `:properties`", is_anything),
     // What makes the request fail counts first, whatever stands beside it.
-    refused(&["type"], "it is no type, or an empty list of types").when("it is not a type", |subjected| !is_type(subjected)),
+    refused(&["type"], "unrecognized type").when("it names no type, or none at all", |subjected| {
+        !is_type(subjected) && strongest(subjected).is_none()
+    }),
     refused(&["enum"], "enum must be a non-empty array")
-        .when("it is empty", |subjected| is_no_list(subjected.value())),
+        .when("it is empty", |subjected| is_no_list(subjected.value()) && strongest(subjected).is_none()),
     refused(&["anyOf", "oneOf", "allOf"], "must not be empty")
-        .when("it is empty", |subjected| is_no_list(subjected.value())),
+        .when("it is empty", |subjected| is_no_list(subjected.value()) && strongest(subjected).is_none()),
+    refused(&["allOf"], "schema must be an object").when("a part is a boolean", |subjected| {
+        let parts = subjected.value().and_then(Value::as_array);
+        parts.is_some_and(|parts| parts.iter().any(Value::is_boolean)) && strongest(subjected).is_none()
+    }),
+    refused(&["properties"], "properties must be an object").when("it is no plist", |subjected| {
+        subjected.value().is_some_and(|value| !value.is_object()) && strongest(subjected).is_none()
+    }),
+    refused(&["additionalProperties"], "additionalProperties must be a boolean or a schema").when(
+        "it is neither a boolean nor a schema",
+        |subjected| {
+            let value = subjected.value();
+            value.is_some_and(|value| !value.is_boolean() && !value.is_object()) && strongest(subjected).is_none()
+        },
+    ),
     refused(&["$ref"], "only references into the same schema are followed, key by key, and `#` itself is none")
         .when("it leads out of the schema or nowhere", |subjected| target_of(subjected.place).is_none()),
     refused(&["$ref"], "failed to parse grammar: it is left-recursive")
@@ -59,10 +80,10 @@ pub(super) static CLAIMS: &[Claim] = &[
     refused(&["minLength", "maxLength", "minItems", "maxItems"], "must be a non-negative integer")
         .when("it is no whole number of 31 bits", |subjected| is_relevant(subjected) && count(subjected).is_none()),
     refused(&["minLength", "minItems"], "the server never answers")
-        .when("it is over the maximum beside it", |subjected| is_relevant(subjected) && is_over_maximum(subjected)),
+        .when("it is over the maximum beside it", |subjected| is_counted(subjected) && is_over_maximum(subjected)),
     refused(&["minLength", "minItems"], "failed to parse grammar: over 2,000 repetitions").when(
         "it is over 2,000",
-        |subjected| is_relevant(subjected) && repetitions(subjected) > MAX_REPETITION,
+        |subjected| is_counted(subjected) && repetitions(subjected) > MAX_REPETITION,
     ),
     refused(&["pattern"], "the server answers 400: invalid pattern")
         .when("it is no pattern", |subjected| is_relevant(subjected) && reading(subjected) == Reading::Refused),
@@ -72,8 +93,41 @@ pub(super) static CLAIMS: &[Claim] = &[
         "it opens an object of which a property's name holds `]` or a backslash",
         |subjected| subjected.value() != Some(&Value::Bool(false)) && has_odd_names(subjected.place),
     ),
-    refused(&["maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"], "it does not fit 64 bits")
-        .when("it is too large for an integer", |subjected| is_relevant(subjected) && is_huge_bound(subjected)),
+    refused(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], "must be a number")
+        .when("it is no number", |subjected| {
+            subjected.value().is_some_and(|value| !value.is_number()) && is_relevant(subjected)
+        }),
+    refused(
+        &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
+        "no digits are left for its grammar: the server refuses it, or eats memory and never answers",
+    )
+    .when(
+        "it leaves only integers of 17 digits or more, or is a float beyond them, without a bound on the other side",
+        |subjected| is_relevant(subjected) && is_bound_too_far(subjected),
+    ),
+    misread(&["maximum", "exclusiveMaximum"], "it wraps around: the model can write only negative numbers")
+        .when("it is over 63 bits", |subjected| {
+            is_relevant(subjected) && subjected.value().is_some_and(|value| value.is_u64() && !value.is_i64())
+        }),
+    ignored(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], "it does not fit its integers").when(
+        "it is beyond 63 bits",
+        |subjected| {
+            let bound = subjected.value().and_then(Value::as_f64);
+            is_relevant(subjected) && !has_other_bound(subjected) && bound.is_some_and(|bound| bound.abs() >= TWO_TO_63)
+        },
+    ),
+    refused(&["maxItems"], "failed to parse grammar: over 2,000 rules").when(
+        "it is 1,999 to 2,001, and no `:minItems` is beside it",
+        |subjected| {
+            is_relevant(subjected)
+                && count(subjected).is_some_and(|count| MAX_ITEMS.contains(&count))
+                && subjected.place.get("minItems").and_then(Value::as_u64).unwrap_or_default() == 0
+        },
+    ),
+    ignored(&["properties", "items"], "it says nothing of values of this type").when("the type is another", |subjected| {
+        let kind = if subjected.word == "items" { "array" } else { "object" };
+        subjected.place.get("type").is_some_and(|value| !value.is_null()) && !subjected.place.has_type(kind)
+    }),
     ignored(
         &[
             "enum",
@@ -253,6 +307,11 @@ fn is_relevant(subjected: &Subjected<'_>) -> bool {
     (place.has_type(kind) || (kind != "integer" && !place.has("type"))) && !is_shadowed(subjected)
 }
 
+/// Whether its grammar counts to it.
+fn is_counted(subjected: &Subjected<'_>) -> bool {
+    is_relevant(subjected) && (subjected.word.ends_with("Items") || !is_text_elsewhere(subjected.place))
+}
+
 /// A length or a count.
 fn count(subjected: &Subjected<'_>) -> Option<u64> {
     subjected.value().and_then(Value::as_u64).filter(|&count| count <= MAX_COUNT)
@@ -289,19 +348,42 @@ fn has_odd_names(place: &Place<'_>) -> bool {
     names.is_some_and(|names| names.keys().any(|name| name.contains([']', '\\'])))
 }
 
-fn is_huge_bound(subjected: &Subjected<'_>) -> bool {
-    let bound = subjected.value().and_then(Value::as_f64).unwrap_or_default();
-    bound.abs() >= 1e15
+/// Whether its grammar for a bound counts more digits than it has.
+fn is_bound_too_far(subjected: &Subjected<'_>) -> bool {
+    let Some(value) = subjected.value() else { return false };
+    if has_other_bound(subjected) {
+        return false;
+    }
+    let exact = value.as_i64().map(i128::from);
+    if is_lower(subjected) {
+        return exact.is_some_and(|bound| bound >= SEVENTEEN_DIGITS);
+    }
+    let is_beyond = value.is_f64() && value.as_f64().is_some_and(|bound| bound >= TWO_TO_63);
+    exact.is_some_and(|bound| bound <= -SEVENTEEN_DIGITS) || (is_beyond && subjected.word == "maximum")
+}
+
+fn is_lower(subjected: &Subjected<'_>) -> bool {
+    matches!(subjected.word, "minimum" | "exclusiveMinimum")
+}
+
+fn has_other_bound(subjected: &Subjected<'_>) -> bool {
+    let others =
+        if is_lower(subjected) { ["maximum", "exclusiveMaximum"] } else { ["minimum", "exclusiveMinimum"] };
+    others.iter().any(|keyword| subjected.place.has(keyword))
 }
 
 /// Whether a stronger keyword beside it is the only one that is looked at.
 fn is_shadowed(subjected: &Subjected<'_>) -> bool {
-    let order = ["$ref", "oneOf", "anyOf", "const", "enum"];
-    let place = subjected.place;
-    let own = order.iter().position(|keyword| *keyword == subjected.word).unwrap_or(order.len());
-    let stronger = order.iter().take(own).find(|keyword| place.has(keyword));
     // The types of constants are plain from the constants.
-    stronger.is_some_and(|keyword| !(subjected.word == "type" && matches!(*keyword, "const" | "enum")))
+    let is_plain = |keyword| subjected.word == "type" && matches!(keyword, "const" | "enum");
+    strongest(subjected).is_some_and(|keyword| !is_plain(keyword))
+}
+
+/// The stronger keyword beside it.
+fn strongest(subjected: &Subjected<'_>) -> Option<&'static str> {
+    let order = ["$ref", "oneOf", "anyOf", "const", "enum"];
+    let own = order.iter().position(|keyword| *keyword == subjected.word).unwrap_or(order.len());
+    order.into_iter().take(own).find(|keyword| subjected.place.has(keyword))
 }
 
 fn is_all_of_ignored(subjected: &Subjected<'_>) -> bool {
