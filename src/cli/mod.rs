@@ -102,7 +102,7 @@ pub fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Check(options) => check::run(&options),
         Command::Compile(options) => compile::run(&options),
-        Command::Targets(options) => targets::run(&options),
+        Command::Targets(options) => Ok(targets::run(&options)),
         Command::Call(options) => call::run(&options),
         Command::Run(options) => run::run(&options),
         Command::Watch(options) => watch::run(&options),

@@ -1,23 +1,25 @@
 //! `deftool targets`.
 
+use std::fmt::Write;
+
 use serde_json::{Value, json};
 
+use super::Exit;
 use super::args::TargetsOptions;
 use super::output::print;
-use super::{CliError, Exit};
 use crate::schema::Target;
 use crate::schema::claims::Claim;
 
 /// Lists the targets, or what is claimed of one.
-pub(super) fn run(options: &TargetsOptions) -> Result<Exit, CliError> {
+pub(super) fn run(options: &TargetsOptions) -> Exit {
     let text = match (options.target, options.json) {
         (None, false) => list(),
-        (None, true) => pretty(&Target::ALL.into_iter().map(|target| head(target)).collect()),
+        (None, true) => pretty(&Target::ALL.into_iter().map(head).collect()),
         (Some(target), false) => table(target),
         (Some(target), true) => pretty(&claims(target)),
     };
     print(&text);
-    Ok(Exit::Clean)
+    Exit::Clean
 }
 
 fn pretty(json: &Value) -> String {
@@ -40,10 +42,11 @@ fn table(target: Target) -> String {
         text.push_str("A tool that it refuses is left out of what is compiled for it.\n");
     }
     for claim in target.claims() {
-        text.push_str(&format!("\n{}: {}\n", claim.fate.as_str(), claim.about()));
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "\n{}: {}", claim.fate.as_str(), claim.about());
         let mut line = |head: &str, body: &str| {
             if !body.is_empty() {
-                text.push_str(&format!("    {head}{body}\n"));
+                let _ = writeln!(text, "    {head}{body}");
             }
         };
         line("where ", claim.when.map_or("", |condition| condition.text));

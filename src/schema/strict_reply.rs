@@ -5,9 +5,11 @@
 //! out, at every depth. Which branch of an `anyOf` a value belongs to is told by its types, its properties and its
 //! constants; the first that fits counts.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
-use super::target::{accepts_null, resolve};
+use super::target::{accepts_null, required_names, resolve};
 
 /// Steps that one call may take; a schema of many like branches could take any number.
 const MAX_STEPS: usize = 1_000_000;
@@ -44,10 +46,11 @@ impl Walk<'_> {
         match value {
             Value::Object(given) => {
                 let Some(Value::Object(properties)) = members.get("properties") else { return };
+                let required = required_names(schema);
                 for (name, schema) in properties {
                     let stands_for_absent = given.get(name).is_some_and(Value::is_null)
-                        && !is_required(members, name)
-                        && !accepts_null(self.root, schema, MAX_HOPS);
+                        && !required.contains(name.as_str())
+                        && !accepts_null(self.root, schema);
                     if stands_for_absent {
                         given.shift_remove(name);
                     } else if let Some(value) = given.get_mut(name) {
@@ -85,7 +88,9 @@ impl Walk<'_> {
             }
             ("enum", Value::Array(values)) => values.iter().any(|known| is_same(known, value)),
             ("const", known) => is_same(known, value),
-            ("properties", Value::Object(properties)) => self.properties_fit(members, properties, value),
+            ("properties", Value::Object(properties)) => {
+                self.properties_fit(&required_names(schema), properties, value)
+            }
             ("items", schema @ Value::Object(_)) => value
                 .as_array()
                 .is_none_or(|items| items.iter().all(|item| self.fits(schema, item, MAX_HOPS))),
@@ -95,14 +100,14 @@ impl Walk<'_> {
 
     fn properties_fit(
         &mut self,
-        members: &Map<String, Value>,
+        required: &HashSet<&str>,
         properties: &Map<String, Value>,
         value: &Value,
     ) -> bool {
         let Value::Object(given) = value else { return true };
         given.keys().all(|name| properties.contains_key(name))
             && properties.iter().all(|(name, schema)| {
-                let is_optional = !is_required(members, name);
+                let is_optional = !required.contains(name.as_str());
                 match given.get(name) {
                     None => is_optional,
                     Some(Value::Null) if is_optional => true,
@@ -110,11 +115,6 @@ impl Walk<'_> {
                 }
             })
     }
-}
-
-fn is_required(members: &Map<String, Value>, name: &str) -> bool {
-    let names = members.get("required").and_then(Value::as_array);
-    names.is_some_and(|names| names.iter().any(|known| known == name))
 }
 
 fn is_of_type(value: &Value, word: &str) -> bool {

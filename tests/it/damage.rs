@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use deftool::diagnostic::render::{json_report, render_concise, render_human};
-use deftool::schema::{Target, compile_tool, emit};
+use deftool::schema::{Target, check_tools, compile_tool, emit};
 use deftool::spec::{FileKind, lower};
 use deftool::syntax::parse;
 use deftool::text::{SourceFile, Sources};
@@ -45,7 +45,11 @@ fn take_whole_way(text: &str, kind: FileKind, render: bool) {
         assert!(text.get(tool.span.range()).is_some() && text.get(tool.name.span.range()).is_some());
         findings.extend(compile_tool(tool).1);
     }
-    emit(Target::Gemini, definitions.tools.iter().filter(|tool| tool.valid));
+    for target in Target::ALL {
+        let tools = || definitions.tools.iter().filter(|tool| tool.valid);
+        emit(target, tools());
+        check_tools(target, tools());
+    }
     for finding in &findings {
         let edits = finding.fix.iter().flat_map(|fix| &fix.edits).map(|edit| edit.span);
         let labels = finding.labels.iter().map(|label| label.location.span);

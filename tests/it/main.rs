@@ -23,5 +23,6 @@ mod script;
 mod strict;
 mod support;
 mod syntax;
+mod targets;
 mod values;
 mod worker;

@@ -295,6 +295,18 @@ fn a_strict_entry_takes_nulls_out_before_it_validates() {
 }
 
 #[test]
+fn hostile_schemas_end() {
+    let branches: Vec<Value> = (0..10).map(|_| json!({"$ref": "#/properties/x"})).collect();
+    let parameters = json!({"type": "object", "properties": {"x": {"anyOf": branches}}});
+    for target in Target::ALL {
+        losses(target, &parameters);
+    }
+    strict_parameters(&parameters);
+    let mut arguments = json!({"x": null});
+    restore(&parameters, &mut arguments);
+}
+
+#[test]
 fn hostile_values_end() {
     // Branches that only the last of many properties tells apart, in themselves over and over.
     let parameters = json!({"type": "object", "properties": {"x": {"anyOf": [

@@ -292,6 +292,7 @@ CASES = {
     "pattern-not-a-string": (STRING | {"pattern": 3}, "pattern"),
     "any-of-beside-properties": (OBJECT | {"anyOf": [{"required": ["a"]}]}, "properties"),
     "any-of-beside-description": ({"description": "d", "anyOf": [STRING]}, "description"),
+    "any-of-circle": ({"anyOf": [{"$ref": "#/properties/x"}, STRING]}, None),
     "any-of-nested": ({"anyOf": [{"anyOf": [STRING, INTEGER]}, {"type": "null"}]}, "anyOf"),
     "any-of-not-a-list": ({"anyOf": STRING}, "anyOf"),
     "one-of-empty": ({"oneOf": []}, "oneOf"),

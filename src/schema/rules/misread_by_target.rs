@@ -7,13 +7,13 @@ rule! {
     /// llama.cpp samples under a grammar made of the schema. Where the grammar means something else, the model can write only what the grammar takes, and deftool refuses what the spec does not: some calls, or all, can then not be made.
     ///
     /// ```eld target=llama-cpp fails
-    /// (deftool :name "store" :description "Store a record."
-    ///  :args ((:name "record" :type object :properties (:data (:type object)) :description "The record.")))
+    /// (deftool :name "rename" :description "Rename the note."
+    ///  :args ((:name "title" :type string :pattern "^.+$" :description "The new title.")))
     /// ```
     ///
     /// ```eld target=llama-cpp repaired
-    /// (deftool :name "store" :description "Store a record."
-    ///  :args ((:name "record" :type object :properties (:data (:type object :properties (:id (:type integer)))) :description "The record.")))
+    /// (deftool :name "rename" :description "Rename the note."
+    ///  :args ((:name "title" :type string :minLength 1 :description "The new title.")))
     /// ```
     pub(crate) MISREAD_BY_TARGET, "DT507", "misread-by-target", Warning
 }

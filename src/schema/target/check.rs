@@ -112,7 +112,7 @@ pub(super) fn is_quarantined(target: Target, tool: &Tool) -> bool {
 
 struct Walk {
     target: Target,
-    /// Where the references of the parameters lead.
+    /// Where the references of the parameters lead, sorted.
     references: Vec<String>,
     held: Vec<Held>,
 }
@@ -172,7 +172,9 @@ impl Walk {
 
     fn is_used(&self, pointer: &str) -> bool {
         let inside = format!("{pointer}/");
-        self.references.iter().any(|reference| reference == pointer || reference.starts_with(&inside))
+        let at = self.references.partition_point(|reference| *reference < inside);
+        self.references.binary_search_by(|reference| reference.as_str().cmp(pointer)).is_ok()
+            || self.references.get(at).is_some_and(|reference| reference.starts_with(&inside))
     }
 }
 
@@ -204,5 +206,6 @@ fn references(schema: &Value) -> Vec<String> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
+    found.sort_unstable();
     found
 }

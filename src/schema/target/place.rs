@@ -2,6 +2,8 @@
 //!
 //! In goes the parameters schema as `openai` gets it; claims ask their questions of a [`Place`].
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::schema::locate::escape;
@@ -70,8 +72,8 @@ pub(crate) fn is_keyword(key: &str) -> bool {
         || key == "$ref"
 }
 
-/// References are followed up to this many times: a circle is no answer.
-const MAX_HOPS: usize = 32;
+/// Schemas that one question about null looks at; branches may lead into each other for ever.
+const MAX_LOOKS: usize = 1000;
 
 /// A schema in a tool's parameters.
 #[derive(Clone)]
@@ -148,10 +150,8 @@ impl<'a> Place<'a> {
         };
         match value {
             Value::Object(named) if MAPS.contains(&keyword) => {
-                let required = self.get("required").and_then(Value::as_array);
-                let is_required =
-                    |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
-                let is_optional = |name: &str| keyword == "properties" && !is_required(name);
+                let required = required_names(self.schema);
+                let is_optional = |name: &str| keyword == "properties" && !required.contains(name);
                 let children = named.iter();
                 children
                     .map(|(name, schema)| Child {
@@ -177,19 +177,28 @@ impl<'a> Place<'a> {
 
     /// Whether `null` is valid here, as far as types and values say.
     pub(crate) fn accepts_null(&self) -> bool {
-        accepts_null(self.root, self.schema, MAX_HOPS)
+        accepts_null(self.root, self.schema)
     }
 
-    /// Whether the references from here lead nowhere but into each other.
+    /// Whether the reference here leads back to itself, through references and branches alone.
     pub(crate) fn is_circle(&self) -> bool {
-        let mut schema = self.schema;
-        for _ in 0..MAX_HOPS {
-            match schema.get("$ref").and_then(|reference| resolve(self.root, reference)) {
-                Some(next) => schema = next,
-                None => return false,
+        let own = self.get("$ref");
+        let mut seen: HashSet<&str> = HashSet::new();
+        let mut pending: Vec<&Value> = own.and_then(|own| resolve(self.root, own)).into_iter().collect();
+        while let Some(schema) = pending.pop() {
+            if let Some(reference) = schema.get("$ref") {
+                if Some(reference) == own {
+                    return true;
+                }
+                if seen.insert(reference.as_str().unwrap_or_default()) {
+                    pending.extend(resolve(self.root, reference));
+                }
             }
+            let branches =
+                ["anyOf", "oneOf"].into_iter().filter_map(|keyword| schema.get(keyword)?.as_array());
+            pending.extend(branches.flatten());
         }
-        true
+        false
     }
 }
 
@@ -198,26 +207,31 @@ pub(crate) fn resolve<'a>(root: &'a Value, reference: &Value) -> Option<&'a Valu
     root.pointer(reference.as_str()?.strip_prefix('#')?)
 }
 
+/// The names in a schema's `required`.
+pub(crate) fn required_names(schema: &Value) -> HashSet<&str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
 /// Whether `null` is valid under `schema`, as far as types and values say.
-pub(crate) fn accepts_null(root: &Value, schema: &Value, hops: usize) -> bool {
+pub(crate) fn accepts_null(root: &Value, schema: &Value) -> bool {
+    takes_null(root, schema, &mut { MAX_LOOKS })
+}
+
+fn takes_null(root: &Value, schema: &Value, looks: &mut usize) -> bool {
     let Value::Object(members) = schema else { return schema == &Value::Bool(true) };
-    if let Some(reference) = members.get("$ref") {
-        let target = resolve(root, reference);
-        if hops == 0 || !target.is_some_and(|target| accepts_null(root, target, hops - 1)) {
-            return false;
-        }
-    }
+    let Some(left) = looks.checked_sub(1) else { return false };
+    *looks = left;
     members.iter().all(|(keyword, value)| match (keyword.as_str(), value) {
+        ("$ref", reference) => resolve(root, reference).is_some_and(|target| takes_null(root, target, looks)),
         ("type", Value::String(word)) => word == "null",
         ("type", Value::Array(words)) => words.iter().any(|word| word == "null"),
         ("enum", Value::Array(values)) => values.contains(&Value::Null),
         ("const", value) => value.is_null(),
         ("anyOf" | "oneOf", Value::Array(branches)) => {
-            hops > 0 && branches.iter().any(|branch| accepts_null(root, branch, hops - 1))
+            branches.iter().any(|branch| takes_null(root, branch, looks))
         }
-        ("allOf", Value::Array(parts)) => {
-            hops > 0 && parts.iter().all(|part| accepts_null(root, part, hops - 1))
-        }
+        ("allOf", Value::Array(parts)) => parts.iter().all(|part| takes_null(root, part, looks)),
         _ => true,
     })
 }

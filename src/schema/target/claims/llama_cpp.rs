@@ -279,7 +279,7 @@ fn is_type(subjected: &Subjected<'_>) -> bool {
 }
 
 fn is_no_list(value: Option<&Value>) -> bool {
-    !value.and_then(Value::as_array).is_some_and(|items| !items.is_empty())
+    value.and_then(Value::as_array).is_none_or(Vec::is_empty)
 }
 
 /// Follows a reference as the server does: key by key, nothing unescaped.

@@ -131,6 +131,13 @@ pub(super) static CLAIMS: &[Claim] = &[
     ),
     Claim::new(Subject::Keywords(&["description"]), Fate::Shown, Enforcer::Nobody, "the model reads it", SUBSET),
     Claim::new(
+        Subject::Keywords(&["properties"]),
+        Fate::Enforced,
+        Enforcer::Provider,
+        "an object that says nothing of other properties is closed",
+        SUBSET,
+    ),
+    Claim::new(
         Subject::Keywords(&["required"]),
         Fate::Enforced,
         Enforcer::Provider,
@@ -149,7 +156,6 @@ pub(super) static CLAIMS: &[Claim] = &[
             "type",
             "enum",
             "const",
-            "properties",
             "additionalProperties",
             "items",
             "anyOf",
