@@ -2,6 +2,9 @@
 //!
 //! [`emit`] makes the JSON of a [`Target`]; [`compile_tool`] makes the [`ToolEntry`] that a request holds: the
 //! definition to send and the validator for the calls that come back.
+//!
+//! No target changes a schema silently: its [`claims`] say what it does with each keyword, who enforces it then and where
+//! that was read; [`check_target`] makes findings of them. [`restore`] undoes what strict mode asks for.
 
 mod compile;
 mod locate;

@@ -17,7 +17,7 @@ const TRIED: Source = Source { at: "tests/llama_cpp (xllamacpp 2026.10.11549)", 
 const SEVENTEEN_DIGITS: i128 = 10_000_000_000_000_000;
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 /// Repetitions that are counted, and too many together with what is around them.
-const MAX_ITEMS: std::ops::RangeInclusive<u64> = 1999..=2001;
+const MAX_ITEMS: std::ops::RangeInclusive<u64> = 2000..=2001;
 /// The longest repetition that its grammars count.
 const MAX_REPETITION: u64 = 2000;
 /// Lengths and counts beyond this are no numbers to it.
@@ -117,7 +117,7 @@ pub(super) static CLAIMS: &[Claim] = &[
         },
     ),
     refused(&["maxItems"], "failed to parse grammar: over 2,000 rules").when(
-        "it is 1,999 to 2,001, and no `:minItems` is beside it",
+        "it is 2,000 or 2,001, and no `:minItems` is beside it",
         |subjected| {
             is_relevant(subjected)
                 && count(subjected).is_some_and(|count| MAX_ITEMS.contains(&count))
@@ -202,7 +202,11 @@ pub(super) static CLAIMS: &[Claim] = &[
             let bound = |keyword: &str| subjected.place.get(keyword).and_then(Value::as_f64);
             bound("minimum").zip(bound("maximum")).is_some_and(|(least, most)| least > most)
         }),
-    ignored(&["patternProperties"], "the object is closed to what they describe, unless `:additionalProperties` opens it"),
+    misread(&["patternProperties"], "the object is closed without regard to it: the model cannot write what it allows")
+        .when("`:additionalProperties` does not open the object", |subjected| {
+            subjected.place.get("additionalProperties").is_none_or(|value| value == &Value::Bool(false))
+        }),
+    ignored(&["patternProperties"], "`:additionalProperties` counts for every other name"),
     ignored(
         &[
             "multipleOf",

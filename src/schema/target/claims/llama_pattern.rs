@@ -42,11 +42,17 @@ pub(super) fn read(pattern: &str) -> Reading {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Nothing,
+    /// Nothing, at the beginning of a group.
+    Opened,
+    /// A group of nothing.
+    Empty,
     Piece,
     /// A character of several bytes, of which it repeats the last.
     Wide,
     /// A quantifier: `a+?` is an optional `a+`.
     Repeated,
+    /// A quantifier that takes nothing, too.
+    Optional,
 }
 
 struct Reader<'p> {
@@ -65,11 +71,11 @@ impl Reader<'_> {
                         return Err(Reading::Ignored);
                     }
                     self.depth += 1;
-                    self.last = Last::Nothing;
+                    self.last = Last::Opened;
                 }
                 ')' => {
                     self.depth = self.depth.checked_sub(1).ok_or(Reading::Refused)?;
-                    self.last = Last::Piece;
+                    self.last = if self.last == Last::Opened { Last::Empty } else { Last::Piece };
                 }
                 '|' => self.last = Last::Nothing,
                 '*' | '+' | '?' => self.repeat(character)?,
@@ -97,12 +103,12 @@ impl Reader<'_> {
 
     fn repeat(&mut self, quantifier: char) -> Result<(), Reading> {
         match self.last {
-            Last::Nothing | Last::Wide => return Err(Reading::Refused),
-            Last::Repeated if quantifier == '?' => self.misreads = true,
-            Last::Repeated => return Err(Reading::Refused),
+            Last::Nothing | Last::Opened | Last::Empty | Last::Wide => return Err(Reading::Refused),
+            Last::Optional if quantifier != '?' => return Err(Reading::Refused),
+            Last::Repeated | Last::Optional => self.misreads = true,
             Last::Piece => {}
         }
-        self.last = Last::Repeated;
+        self.last = if quantifier == '+' { Last::Repeated } else { Last::Optional };
         Ok(())
     }
 
@@ -115,19 +121,34 @@ impl Reader<'_> {
                 None => return Err(Reading::Ignored),
             }
         }
-        let bound = |text: &str| {
-            if text.is_empty() { Ok(0) } else { text.parse::<u32>().map_err(|_| Reading::Ignored) }
-        };
         let (least, most) = text.split_once(',').unwrap_or((&text, &text));
-        let (least, _most) = (bound(least)?, bound(most)?);
-        match self.last {
-            Last::Nothing | Last::Wide => Err(Reading::Refused),
-            Last::Piece | Last::Repeated if least > MAX_REPETITION => Err(Reading::Refused),
-            Last::Piece | Last::Repeated => {
-                self.last = Last::Piece;
-                Ok(())
-            }
+        if most.contains(',') {
+            return Err(Reading::Ignored);
         }
+        let least = self.bound(least)?.unwrap_or_default();
+        let most = self.bound(most)?;
+        match self.last {
+            Last::Nothing | Last::Opened | Last::Empty | Last::Wide => return Err(Reading::Refused),
+            Last::Piece | Last::Repeated | Last::Optional => {}
+        }
+        // With fewer at most than at least the server never answers.
+        if least > MAX_REPETITION || most.is_some_and(|most| most < least) {
+            return Err(Reading::Refused);
+        }
+        self.last = Last::Repeated;
+        Ok(())
+    }
+
+    /// A number in curly brackets; what stands behind it is overlooked, and blanks before it.
+    fn bound(&mut self, text: &str) -> Result<Option<u32>, Reading> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let trimmed = text.trim_start();
+        let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let number = trimmed.get(..digits).and_then(|digits| digits.parse().ok()).ok_or(Reading::Ignored)?;
+        self.misreads |= digits < text.len();
+        Ok(Some(number))
     }
 
     fn class(&mut self) -> Result<(), Reading> {
@@ -146,7 +167,7 @@ impl Reader<'_> {
                     continue;
                 }
                 '\\' => {
-                    let escaped = self.rest.next().ok_or(Reading::Refused)?;
+                    let escaped = self.rest.next().ok_or(Reading::Ignored)?;
                     self.escape(escaped, "nrt\"\\-[]")?
                 }
                 plain => plain,
