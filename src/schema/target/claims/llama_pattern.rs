@@ -44,14 +44,12 @@ enum Last {
     Nothing,
     /// Nothing, at the beginning of a group.
     Opened,
-    /// A group of nothing.
-    Empty,
     Piece,
     /// A character of several bytes, of which it repeats the last.
     Wide,
     /// A quantifier: `a+?` is an optional `a+`.
     Repeated,
-    /// A quantifier that takes nothing, too.
+    /// A quantifier that takes nothing, too, or a group of nothing.
     Optional,
 }
 
@@ -75,7 +73,7 @@ impl Reader<'_> {
                 }
                 ')' => {
                     self.depth = self.depth.checked_sub(1).ok_or(Reading::Refused)?;
-                    self.last = if self.last == Last::Opened { Last::Empty } else { Last::Piece };
+                    self.last = if self.last == Last::Opened { Last::Optional } else { Last::Piece };
                 }
                 '|' => self.last = Last::Nothing,
                 '*' | '+' | '?' => self.repeat(character)?,
@@ -103,7 +101,7 @@ impl Reader<'_> {
 
     fn repeat(&mut self, quantifier: char) -> Result<(), Reading> {
         match self.last {
-            Last::Nothing | Last::Opened | Last::Empty | Last::Wide => return Err(Reading::Refused),
+            Last::Nothing | Last::Opened | Last::Wide => return Err(Reading::Refused),
             Last::Optional if quantifier != '?' => return Err(Reading::Refused),
             Last::Repeated | Last::Optional => self.misreads = true,
             Last::Piece => {}
@@ -128,7 +126,7 @@ impl Reader<'_> {
         let least = self.bound(least)?.unwrap_or_default();
         let most = self.bound(most)?;
         match self.last {
-            Last::Nothing | Last::Opened | Last::Empty | Last::Wide => return Err(Reading::Refused),
+            Last::Nothing | Last::Opened | Last::Wide => return Err(Reading::Refused),
             Last::Piece | Last::Repeated | Last::Optional => {}
         }
         // With fewer at most than at least the server never answers.
