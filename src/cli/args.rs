@@ -1,17 +1,28 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
-use crate::schema::Target;
+use crate::schema::{ImportFormat, Target};
 
 /// Toolchain and engine for the tools that language models call.
 #[derive(Debug, Parser)]
 #[command(name = "deftool", version, about, propagate_version = true)]
 pub(super) struct Arguments {
+    /// When to write in colours; `auto`: on a terminal, as `NO_COLOR` and `CLICOLOR_FORCE` say
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, display_order = 100)]
+    pub(super) color: Color,
     #[command(subcommand)]
     pub(super) command: Command,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -22,6 +33,8 @@ pub(super) enum Command {
     Compile(CompileOptions),
     /// List the APIs that tools are compiled for, and what each makes of a schema
     Targets(TargetsOptions),
+    /// Make specs of the tool definitions of others
+    Import(ImportOptions),
     /// Call one tool, validated, without a model
     Call(CallOptions),
     /// Run one request through a worker, streamed
@@ -36,7 +49,7 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct CheckOptions {
-    /// Files, folders or projects; none: the project around the current folder
+    /// Files, scripts, folders or projects; none: the project around the current folder
     pub(super) paths: Vec<PathBuf>,
     /// How findings are written
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -47,9 +60,28 @@ pub(super) struct CheckOptions {
     /// Exit with 1 on warnings, too
     #[arg(long)]
     pub(super) strict: bool,
+    #[command(flatten)]
+    pub(super) fixing: FixOptions,
+    /// Check again on every save
+    #[arg(long, conflicts_with = "fixing")]
+    pub(super) watch: bool,
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("fixing").args(["fix", "diff"]).multiple(true)))]
+pub(super) struct FixOptions {
+    /// Repair what can be repaired beyond doubt, then report what is left
+    #[arg(long)]
+    pub(super) fix: bool,
+    /// Repair what is only likely meant, too
+    #[arg(long, requires = "fixing")]
+    pub(super) unsafe_fixes: bool,
+    /// Show what --fix would change and write nothing; exit with 1 if there is something
+    #[arg(long, conflicts_with = "format")]
+    pub(super) diff: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -60,18 +92,46 @@ pub(super) enum Format {
     Concise,
     /// One JSON object, for programs
     Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Workflow commands, for annotations on GitHub
+    Github,
+    /// A test report in XML, for GitLab and Jenkins
+    Junit,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CompileOptions {
     /// Files, folders or projects; none: the project around the current folder
     pub(super) paths: Vec<PathBuf>,
-    /// Which API
+    /// Which API, or `gptel` for Emacs Lisp
     #[arg(long, value_enum, default_value = "openai")]
-    pub(super) target: Target,
+    pub(super) target: CompileTarget,
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+}
+
+/// What `compile` prints: JSON for an API, or Emacs Lisp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CompileTarget {
+    Api(Target),
+    Gptel,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ImportOptions {
+    /// JSON files; `-`, or none, reads stdin
+    pub(super) files: Vec<PathBuf>,
+    /// Whose definitions they are, where their shape does not tell
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(super) from: Option<ImportFormat>,
+    /// Write one spec a file into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(super) output: Option<PathBuf>,
+    /// Overwrite the files that are there
+    #[arg(long, requires = "output")]
+    pub(super) force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -154,6 +214,37 @@ pub(super) struct NewOptions {
 }
 
 impl ValueEnum for Target {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(clap::builder::PossibleValue::new(self.as_str()))
+    }
+}
+
+impl ValueEnum for CompileTarget {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<CompileTarget>> = LazyLock::new(|| {
+            Target::value_variants()
+                .iter()
+                .copied()
+                .map(CompileTarget::Api)
+                .chain([CompileTarget::Gptel])
+                .collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        match self {
+            Self::Api(target) => target.to_possible_value(),
+            Self::Gptel => Some(clap::builder::PossibleValue::new("gptel")),
+        }
+    }
+}
+
+impl ValueEnum for ImportFormat {
     fn value_variants<'a>() -> &'a [Self] {
         &Self::ALL
     }

@@ -6,11 +6,16 @@
 mod args;
 mod call;
 mod check;
+mod check_watch;
 mod compile;
+mod diff;
+mod fix;
+mod import;
 mod init;
 mod live_tools;
 mod new;
 mod output;
+mod report;
 mod run;
 mod script_log;
 mod show;
@@ -99,10 +104,12 @@ fn locate(project: Option<&Path>) -> Result<Place, CliError> {
 pub fn main() -> ExitCode {
     // clap itself exits with 2 on wrong usage and 0 on --help and --version.
     let arguments = Arguments::parse();
+    output::choose_color(arguments.color);
     let result = match arguments.command {
         Command::Check(options) => check::run(&options),
         Command::Compile(options) => compile::run(&options),
         Command::Targets(options) => Ok(targets::run(&options)),
+        Command::Import(options) => import::run(&options),
         Command::Call(options) => call::run(&options),
         Command::Run(options) => run::run(&options),
         Command::Watch(options) => watch::run(&options),

@@ -6,6 +6,7 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
+use super::args::Color;
 use crate::diagnostic::{Diagnostic, Summary, render};
 use crate::text::{Sources, count, is_control};
 
@@ -15,6 +16,15 @@ static STDOUT_ERROR: OnceLock<std::io::Error> = OnceLock::new();
 fn note(written: std::io::Result<()>) {
     if let Err(error) = written {
         STDOUT_ERROR.get_or_init(|| error);
+    }
+}
+
+/// Settles for both streams whether there are colours.
+pub(super) fn choose_color(color: Color) {
+    match color {
+        Color::Auto => {}
+        Color::Always => anstream::ColorChoice::Always.write_global(),
+        Color::Never => anstream::ColorChoice::Never.write_global(),
     }
 }
 
@@ -68,6 +78,27 @@ fn write_findings(out: &mut impl Write, findings: &[Diagnostic], sources: &Sourc
         writeln!(out, "{}\n", render::render_human(finding, sources, true))?;
     }
     out.flush()
+}
+
+/// Writes a unified diff to stdout.
+pub(super) fn print_diff(diff: &str) {
+    let mut out = anstream::stdout().lock();
+    for line in diff.split_inclusive('\n') {
+        let color = match line.as_bytes() {
+            [b'+', ..] => anstyle::AnsiColor::Green.on_default(),
+            [b'-', ..] => anstyle::AnsiColor::Red.on_default(),
+            [b'@', ..] => anstyle::AnsiColor::Cyan.on_default(),
+            _ => anstyle::Style::new(),
+        };
+        let text = line.trim_end_matches('\n');
+        let text = if stdout_is_terminal() { clean(text) } else { text.to_owned() };
+        note(write!(
+            out,
+            "{color}{text}{color:#}{}",
+            line.get(line.trim_end_matches('\n').len()..).unwrap_or_default()
+        ));
+    }
+    note(out.flush());
 }
 
 /// `2 errors, 1 warning`; `None` where there is nothing to count.

@@ -3,6 +3,7 @@
 //! Broken source is data, not an error: every layer that reads it returns its best result and a list of
 //! [`Diagnostic`]s. Each belongs to a [`Rule`], whose code is stable; the rules stand in the rooms that check them.
 
+mod fix;
 pub mod render;
 mod rule;
 
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 use crate::text::{Location, Span, is_control};
 
+pub use fix::{Fixed, apply_fixes};
 pub use rule::Rule;
 pub(crate) use rule::{rule, rules};
 

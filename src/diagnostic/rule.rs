@@ -2,7 +2,8 @@
 //!
 //! A rule is declared in the room that checks it, one file each, with [`rule!`]; its doc comment is what
 //! `deftool rule` prints and what the documentation of the rules is made of. Codes are stable: `DT0xx` reading, `DT1xx`
-//! forms and plists, `DT2xx` arguments and schemas, `DT3xx` workers, `DT4xx` projects and scripts, `DT5xx` targets.
+//! forms and plists, `DT2xx` arguments and schemas, `DT3xx` workers, `DT4xx` projects and scripts, `DT5xx` targets, `DT6xx`
+//! import.
 
 use super::Severity;
 

@@ -20,6 +20,12 @@ pub enum ProjectError {
         /// Why.
         source: std::io::Error,
     },
+    /// The user named a script that no tool of its project has.
+    #[error("no tool of the project uses {}; a script belongs to the tool of its name, or to the one whose `:script` names it", path.display())]
+    UnusedScript {
+        /// Which.
+        path: PathBuf,
+    },
 }
 
 /// What one command reads.
@@ -31,10 +37,15 @@ pub struct Input {
     pub files: Vec<PathBuf>,
     /// Whether `files` are all of the project.
     pub whole_project: bool,
+    /// Scripts that the user named: of the project's other spec files only the tools that use these count.
+    pub scripts: Vec<PathBuf>,
 }
 
 /// Names of spec files end in one of these.
 const EXTENSIONS: [&str; 4] = ["eld", "el", "lisp", "sexp"];
+
+/// Names of scripts end in one of these.
+const SCRIPT_EXTENSIONS: [&str; 2] = ["lua", "luau"];
 
 /// Folders nested deeper than this are not looked into.
 const MAX_DEPTH: usize = 32;
@@ -53,7 +64,7 @@ pub fn find_root(from: &Path) -> Result<PathBuf, ProjectError> {
 }
 
 /// What `paths` mean, seen from the folder `from`: none is the project around it, a folder that holds `specs/` is
-/// that project, another folder is all spec files in it, a file is itself.
+/// that project, another folder is all spec files in it, a file is itself, and a script the tools that use it.
 ///
 /// # Errors
 /// When no path is given and there is no project, or a path does not exist. A file that is reached twice is read once.
@@ -61,7 +72,12 @@ pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, Proj
     if paths.is_empty() {
         let root = find_root(from)?;
         let files = spec_files(&root.join("specs"))?;
-        return Ok(without_twins(vec![Input { root: Some(root), files, whole_project: true }]));
+        return Ok(without_twins(vec![Input {
+            root: Some(root),
+            files,
+            whole_project: true,
+            scripts: Vec::new(),
+        }]));
     }
     let mut inputs: Vec<Input> = Vec::new();
     for path in paths {
@@ -70,27 +86,66 @@ pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, Proj
             .map_err(|source| ProjectError::Unreadable { path: path.clone(), source })?;
         if metadata.is_dir() && path.join("specs").is_dir() {
             let files = spec_files(&path.join("specs"))?;
-            inputs.push(Input { root: Some(clean(&path)), files, whole_project: true });
+            let root = Some(clean(&path));
+            inputs.push(Input { root, files, whole_project: true, scripts: Vec::new() });
+            continue;
+        }
+        if metadata.is_file() && is_script(&path) {
+            add(&mut inputs, Some(find_root(&path)?), &[], &[path]);
             continue;
         }
         // A file inside a project's specs is checked with that project's scripts.
         let root = find_root(&path).ok().filter(|root| clean(&path).starts_with(root.join("specs")));
         let files = if metadata.is_dir() { spec_files(&path)? } else { vec![path] };
-        match inputs.iter_mut().find(|input| !input.whole_project && input.root == root) {
-            Some(input) => input.files.extend(files),
-            None => inputs.push(Input { root, files, whole_project: false }),
-        }
+        add(&mut inputs, root, &files, &[]);
+    }
+    // A project that is read whole needs no script named.
+    let whole: HashSet<_> =
+        inputs.iter().filter(|input| input.whole_project).map(|input| input.root.clone()).collect();
+    for input in inputs.iter_mut().filter(|input| whole.contains(&input.root)) {
+        input.scripts.clear();
     }
     Ok(without_twins(inputs))
+}
+
+fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, files: &[PathBuf], scripts: &[PathBuf]) {
+    match inputs.iter_mut().find(|input| !input.whole_project && input.root == root) {
+        Some(input) => {
+            input.files.extend_from_slice(files);
+            input.scripts.extend_from_slice(scripts);
+        }
+        None => {
+            let (files, scripts) = (files.to_vec(), scripts.to_vec());
+            inputs.push(Input { root, files, whole_project: false, scripts });
+        }
+    }
+}
+
+impl Input {
+    /// The project's other spec files, read for the tools that use the named scripts.
+    pub(super) fn around_scripts(&self) -> Result<Vec<PathBuf>, ProjectError> {
+        let Some(root) = self.root.as_ref().filter(|_| !self.scripts.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let named: HashSet<PathBuf> = self.files.iter().map(|file| identity(file)).collect();
+        let mut files = spec_files(&root.join("specs"))?;
+        files.retain(|file| !named.contains(&identity(file)));
+        Ok(files)
+    }
 }
 
 /// Each file once, by whatever name or link it is reached.
 fn without_twins(mut inputs: Vec<Input>) -> Vec<Input> {
     let mut seen = HashSet::new();
     for input in &mut inputs {
-        input.files.retain(|file| seen.insert(std::fs::canonicalize(file).unwrap_or_else(|_| file.clone())));
+        input.files.retain(|file| seen.insert(identity(file)));
     }
     inputs
+}
+
+/// A path that two names of one file share.
+pub(super) fn identity(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// An absolute path without `.` and `..`, so that its ancestors are the folders it lies in.
@@ -117,8 +172,7 @@ fn spec_files(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
     let mut seen = HashSet::new();
     let mut pending = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = pending.pop() {
-        let identity = std::fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
-        if depth > MAX_DEPTH || !seen.insert(identity) {
+        if depth > MAX_DEPTH || !seen.insert(identity(&folder)) {
             continue;
         }
         let entries = std::fs::read_dir(&folder)
@@ -140,7 +194,14 @@ fn spec_files(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
 }
 
 fn is_spec(path: &Path) -> bool {
-    path.extension()
-        .and_then(|extension| extension.to_str())
-        .is_some_and(|extension| EXTENSIONS.contains(&extension))
+    ends_in(path, &EXTENSIONS)
+}
+
+pub(super) fn is_script(path: &Path) -> bool {
+    ends_in(path, &SCRIPT_EXTENSIONS)
+}
+
+fn ends_in(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| extensions.contains(&extension))
 }

@@ -1,28 +1,17 @@
 //! A project held loaded: a thread looks for changes, builds the next generation beside the current one and swaps it
 //! in when it is whole.
 //!
-//! The operating system's events are hints only, and many are missed; what counts is a look at every file's size,
-//! time and inode, on a hint and every second. A file is taken when two looks find the same, or
-//! after a quarter of a second of being written on and on.
+//! How changes are found is `watch`'s affair.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant, SystemTime};
-
-use notify::{RecursiveMode, Watcher};
 
 use super::generation::Generation;
 use super::scripts::script_places;
+use super::watch::{Looks, SWEEP, look_at, scripts_in, settle, watch};
 use super::{ProjectError, resolve_inputs};
-
-/// From a hint to the second look: editors write in several steps.
-const DEBOUNCE: Duration = Duration::from_millis(40);
-/// The longest wait for a file that is written on and on.
-const MAX_DEBOUNCE: Duration = Duration::from_millis(250);
-/// Between looks without a hint.
-const SWEEP: Duration = Duration::from_secs(1);
 
 /// Told of every reload, on the watching thread: the new generation, or why there is none.
 pub type Listener = Box<dyn Fn(Result<&Generation, &ProjectError>) + Send>;
@@ -59,7 +48,7 @@ impl LiveProject {
         let state = Arc::new(Mutex::new(State { current, history: VecDeque::new() }));
         // One hint that waits says as much as many.
         let (hints, hinted) = sync_channel(1);
-        let watcher = watch(root, hints.clone());
+        let watcher = watch(&[root.to_owned()], hints.clone());
         let watched = Watched {
             root: root.to_owned(),
             from: from.to_owned(),
@@ -95,36 +84,12 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn watch(root: &Path, hints: SyncSender<()>) -> Option<notify::RecommendedWatcher> {
-    let handler = move |event: notify::Result<notify::Event>| {
-        // Our own reading is an event, too.
-        let is_access = matches!(&event, Ok(event) if event.kind.is_access());
-        if !is_access {
-            let _ = hints.try_send(());
-        }
-    };
-    let mut watcher = notify::recommended_watcher(handler).ok()?;
-    // Without a working watch the sweep still finds everything, a little later.
-    for folder in ["specs", "scripts"] {
-        let _ = watcher.watch(&root.join(folder), RecursiveMode::Recursive);
-    }
-    Some(watcher)
-}
-
-/// What a file looked like.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Look {
-    size: u64,
-    modified: Option<SystemTime>,
-    inode: u64,
-}
-
 struct Watched {
     root: PathBuf,
     from: PathBuf,
     state: Weak<Mutex<State>>,
     listener: Option<Listener>,
-    seen: BTreeMap<PathBuf, Look>,
+    seen: Looks,
 }
 
 impl Watched {
@@ -137,22 +102,12 @@ impl Watched {
             }
             let Some(state) = self.state.upgrade() else { return };
             let generation = Arc::clone(&lock(&state).current);
-            let mut found = look(&self.root, Some(&generation));
+            let look = || look(&self.root, Some(&generation));
+            let found = look();
             if found == self.seen {
                 continue;
             }
-            // Taken when two looks find the same, so that no half-written file is; what is written without a pause is
-            // taken as it is in the end, and its tools stay as they were if it is broken.
-            let first_look = Instant::now();
-            loop {
-                std::thread::sleep(DEBOUNCE);
-                let again = look(&self.root, Some(&generation));
-                let is_settled = again == found;
-                found = again;
-                if is_settled || first_look.elapsed() >= MAX_DEBOUNCE {
-                    break;
-                }
-            }
+            let found = settle(found, look);
             if self.state.strong_count() == 1 {
                 // Only this thread holds the project.
                 return;
@@ -160,7 +115,8 @@ impl Watched {
             self.reload(&state, &generation);
             // What was seen before loading: whatever has come since is different from it. Only of a script elsewhere in
             // the project, which this generation is the first to name, there was no look before.
-            self.seen = look(&self.root, Some(&lock(&state).current));
+            let current = Arc::clone(&lock(&state).current);
+            self.seen = self::look(&self.root, Some(&current));
             self.seen.retain(|path, _| !is_listed(&self.root, path));
             self.seen.extend(found);
         }
@@ -188,31 +144,12 @@ fn is_listed(root: &Path, path: &Path) -> bool {
 }
 
 /// Every file that the project is made of.
-fn look(root: &Path, generation: Option<&Generation>) -> BTreeMap<PathBuf, Look> {
+fn look(root: &Path, generation: Option<&Generation>) -> Looks {
     let mut files: Vec<PathBuf> =
         resolve_inputs(&[], root).into_iter().flatten().flat_map(|input| input.files).collect();
-    if let Ok(entries) = std::fs::read_dir(root.join("scripts")) {
-        let scripts = entries.flatten().map(|entry| entry.path());
-        files
-            .extend(scripts.filter(|path| path.extension().is_some_and(|end| end == "lua" || end == "luau")));
-    }
+    files.extend(scripts_in(root));
     if let Some(generation) = generation {
         files.extend(generation.load.tools.iter().flat_map(|loaded| script_places(root, &loaded.tool)));
     }
-    let looks = files.into_iter().filter_map(|path| {
-        let metadata = std::fs::metadata(&path).ok()?;
-        let look = Look { size: metadata.len(), modified: metadata.modified().ok(), inode: inode(&metadata) };
-        Some((path, look))
-    });
-    looks.collect()
-}
-
-#[cfg(unix)]
-fn inode(metadata: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
-
-#[cfg(not(unix))]
-fn inode(_: &std::fs::Metadata) -> u64 {
-    0
+    look_at(files)
 }

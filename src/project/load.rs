@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::read::read_source;
-use super::scripts::load_scripts;
-use super::{Input, ProjectError, parallel};
+use super::discover::identity;
+use super::read::{SourceText, read_source};
+use super::scripts::{find_script, load_scripts};
+use super::{Input, Overlay, ProjectError, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
 use crate::schema::{Target, ToolEntry, check_tools, compile_tool};
@@ -25,6 +26,10 @@ pub struct Load {
     pub(super) roots: HashMap<SourceId, PathBuf>,
     /// The files that were read.
     pub sources: Sources,
+    /// The spec files among the sources, but for those whose bytes are not the source's text (a byte order mark aside).
+    pub files: HashMap<SourceId, PathBuf>,
+    /// The spec files that this load is about.
+    pub checked: Vec<SourceId>,
     /// Tools and exit tools, in the order of files and of forms in them. Of two of a name both are here, and the
     /// second is not valid.
     pub tools: Vec<LoadedTool>,
@@ -63,7 +68,15 @@ pub enum ScriptState {
 /// # Errors
 /// When a spec file cannot be read.
 pub fn load(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
-    let mut load = load_specs(inputs, from)?;
+    load_with(inputs, from, &Overlay::default())
+}
+
+/// Like [`load`], with some texts in the place of files.
+///
+/// # Errors
+/// When a spec file cannot be read.
+pub fn load_with(inputs: &[Input], from: &Path, overlay: &Overlay) -> Result<Load, ProjectError> {
+    let mut load = load_specs_with(inputs, from, overlay)?;
     load_scripts(&mut load, from);
     Ok(load)
 }
@@ -73,14 +86,26 @@ pub fn load(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
 /// # Errors
 /// When a file cannot be read.
 pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
+    load_specs_with(inputs, from, &Overlay::default())
+}
+
+fn load_specs_with(inputs: &[Input], from: &Path, overlay: &Overlay) -> Result<Load, ProjectError> {
     let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
-    let files: Vec<(&Input, &PathBuf)> =
-        inputs.iter().flat_map(|input| input.files.iter().map(move |path| (input, path))).collect();
-    let loaded =
-        parallel::map(&files, |index, (_, path)| load_file(path, Sources::new().id_ahead(index), from));
-    for ((input, _), file) in files.into_iter().zip(loaded) {
+    let mut files: Vec<(&Input, PathBuf, bool)> = Vec::new();
+    for input in inputs {
+        files.extend(input.files.iter().map(|path| (input, path.clone(), false)));
+        files.extend(input.around_scripts()?.into_iter().map(|path| (input, path, true)));
+    }
+    let loaded = parallel::map(&files, |index, (_, path, _)| {
+        load_file(path, Sources::new().id_ahead(index), from, overlay)
+    });
+    let mut around: HashSet<SourceId> = HashSet::new();
+    for ((input, path, is_around), file) in files.into_iter().zip(loaded) {
         let file = file?;
         let source = load.sources.add(file.source);
+        load.checked.push(source);
+        load.files.extend(file.is_faithful.then_some((source, path)));
+        around.extend(is_around.then_some(source));
         load.roots.extend(input.root.clone().map(|root| (source, root)));
         load.tools.extend(file.tools);
         load.workers.extend(file.workers);
@@ -90,6 +115,7 @@ pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
     let whole: HashSet<&PathBuf> =
         inputs.iter().filter(|input| input.whole_project).filter_map(|input| input.root.as_ref()).collect();
     tell_unknown_worker_tools(&mut load, &whole);
+    narrow(&mut load, inputs, &around)?;
     load.sort_findings();
     Ok(load)
 }
@@ -135,17 +161,23 @@ impl Load {
 /// What one file holds.
 struct LoadedFile {
     source: SourceFile,
+    /// Whether `source` is what the file holds.
+    is_faithful: bool,
     tools: Vec<LoadedTool>,
     workers: Vec<WorkerSpec>,
     findings: Vec<Diagnostic>,
 }
 
 /// Reads the file that will be the source `id`.
-fn load_file(path: &Path, id: SourceId, from: &Path) -> Result<LoadedFile, ProjectError> {
-    let text = read_source(path)?;
-    let is_text = text.is_text();
+fn load_file(path: &Path, id: SourceId, from: &Path, overlay: &Overlay) -> Result<LoadedFile, ProjectError> {
+    let text = match overlay.get(path) {
+        Some(text) => SourceText::of(path, text),
+        None => read_source(path)?,
+    };
+    let (is_text, is_faithful) = (text.is_text(), text.is_faithful());
     let (source, damage) = text.into_source(id, from);
-    let mut load = LoadedFile { source, tools: Vec::new(), workers: Vec::new(), findings: Vec::new() };
+    let mut load =
+        LoadedFile { source, is_faithful, tools: Vec::new(), workers: Vec::new(), findings: Vec::new() };
     if is_text {
         load_text(&mut load, id, damage.as_ref());
     }
@@ -179,6 +211,42 @@ fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
             script: ScriptState::None,
         });
     }
+}
+
+/// Of the sources `around` named scripts only the tools that use one of these stay, with their findings.
+fn narrow(load: &mut Load, inputs: &[Input], around: &HashSet<SourceId>) -> Result<(), ProjectError> {
+    let wanted: Vec<(PathBuf, &PathBuf)> =
+        inputs.iter().flat_map(|input| &input.scripts).map(|script| (identity(script), script)).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let mut used = HashSet::new();
+    let mut kept: HashMap<SourceId, Vec<Span>> = HashMap::new();
+    let (roots, checked) = (&load.roots, &mut load.checked);
+    load.tools.retain(|LoadedTool { tool, .. }| {
+        let script = roots.get(&tool.source).filter(|_| tool.kind == ToolKind::Normal);
+        let script = script.and_then(|root| find_script(root, tool)).map(|path| identity(&path));
+        let is_wanted = script.is_some_and(|script| {
+            let is_wanted = wanted.iter().any(|(identity, _)| *identity == script);
+            used.insert(script);
+            is_wanted
+        });
+        if is_wanted {
+            kept.entry(tool.source).or_default().push(tool.span);
+        }
+        is_wanted || !around.contains(&tool.source)
+    });
+    if let Some((_, path)) = wanted.iter().find(|(identity, _)| !used.contains(identity)) {
+        return Err(ProjectError::UnusedScript { path: (*path).clone() });
+    }
+    load.workers.retain(|worker| worker.source.is_none_or(|source| !around.contains(&source)));
+    load.findings.retain(|finding| {
+        let Location { source, span } = finding.primary;
+        let holds = |tool: &Span| tool.start <= span.start && span.end <= tool.end;
+        !around.contains(&source) || kept.get(&source).is_some_and(|tools| tools.iter().any(holds))
+    });
+    checked.retain(|source| !around.contains(source) || kept.contains_key(source));
+    Ok(())
 }
 
 /// The first definition of each name in each project.

@@ -7,13 +7,21 @@ mod discover;
 mod generation;
 mod live;
 mod load;
+mod overlay;
 mod parallel;
 mod read;
 pub mod rules;
 mod scripts;
+mod watch;
+mod write;
 
 pub use discover::{Input, ProjectError, find_root, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use live::{Listener, LiveProject};
-pub use load::{Load, LoadedTool, ScriptState, load, load_specs};
+pub use load::{Load, LoadedTool, ScriptState, load, load_specs, load_with};
+pub use overlay::Overlay;
 pub use read::display_name;
+#[cfg(feature = "cli")]
+pub(crate) use read::{SourceText, read_source, read_stream};
+pub use watch::keep_loading;
+pub use write::replace_file;

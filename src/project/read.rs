@@ -13,50 +13,82 @@ use super::ProjectError;
 const MAX_BYTES: u64 = 256 << 20;
 
 /// A file's text; bytes that are not UTF-8 are replaced, and the first of them is told.
-pub(super) struct SourceText {
+pub(crate) struct SourceText {
     pub(super) path: PathBuf,
     text: String,
     bad_byte: Option<usize>,
+}
+
+/// Reads what comes through `input`, called `name`.
+///
+/// # Errors
+/// When it cannot be read, or is larger than 256 MiB.
+#[cfg(feature = "cli")]
+pub(crate) fn read_stream(name: &str, input: impl Read) -> Result<SourceText, ProjectError> {
+    let path = PathBuf::from(name);
+    match read_bytes(input, 0) {
+        Ok(bytes) => Ok(SourceText::of_bytes(path, bytes)),
+        Err(source) => Err(ProjectError::Unreadable { path, source }),
+    }
 }
 
 /// Reads a spec file.
 ///
 /// # Errors
 /// When it cannot be read, is no regular file, or is larger than 256 MiB.
-pub(super) fn read_source(path: &Path) -> Result<SourceText, ProjectError> {
+pub(crate) fn read_source(path: &Path) -> Result<SourceText, ProjectError> {
     let unreadable = |source| ProjectError::Unreadable { path: path.to_owned(), source };
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(unreadable(std::io::Error::other("it is no regular file")));
     }
-    let mut bytes = Vec::with_capacity(metadata.len().min(MAX_BYTES) as usize);
     let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let bytes = read_bytes(file, metadata.len()).map_err(unreadable)?;
+    Ok(SourceText::of_bytes(path.to_owned(), bytes))
+}
+
+fn read_bytes(input: impl Read, likely: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(likely.min(MAX_BYTES) as usize);
+    input.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(unreadable(std::io::Error::other("it is larger than 256 MiB")));
+        return Err(std::io::Error::other("it is larger than 256 MiB"));
     }
-    // A byte order mark is no character of the first line.
-    if bytes.starts_with(b"\xEF\xBB\xBF") {
-        bytes.drain(..3);
-    }
-    let path = path.to_owned();
-    Ok(match String::from_utf8(bytes) {
-        Ok(text) => SourceText { path, text, bad_byte: None },
-        Err(error) => {
-            let bad_byte = Some(error.utf8_error().valid_up_to());
-            SourceText { path, text: String::from_utf8_lossy(error.as_bytes()).into_owned(), bad_byte }
-        }
-    })
+    Ok(bytes)
 }
 
 impl SourceText {
+    /// A text that stands in for what the file at `path` holds.
+    pub(super) fn of(path: &Path, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned(), bad_byte: None }
+    }
+
+    /// Whether it is what the file holds, a byte order mark aside.
+    pub(super) fn is_faithful(&self) -> bool {
+        self.bad_byte.is_none()
+    }
+
+    /// What was read from `path`.
+    pub(crate) fn of_bytes(path: PathBuf, mut bytes: Vec<u8>) -> Self {
+        // A byte order mark is no character of the first line.
+        if bytes.starts_with(b"\xEF\xBB\xBF") {
+            bytes.drain(..3);
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Self { path, text, bad_byte: None },
+            Err(error) => {
+                let bad_byte = Some(error.utf8_error().valid_up_to());
+                Self { path, text: String::from_utf8_lossy(error.as_bytes()).into_owned(), bad_byte }
+            }
+        }
+    }
+
     /// Whether it is worth reading: bytes that are not UTF-8 and NUL together are no text.
-    pub(super) fn is_text(&self) -> bool {
+    pub(crate) fn is_text(&self) -> bool {
         self.bad_byte.is_none() || !self.text.contains('\0')
     }
 
     /// The source `id`, under a name relative to `from`, where it lies beneath it.
-    pub(super) fn into_source(self, id: SourceId, from: &Path) -> (SourceFile, Option<Diagnostic>) {
+    pub(crate) fn into_source(self, id: SourceId, from: &Path) -> (SourceFile, Option<Diagnostic>) {
         let is_text = self.is_text();
         let source = SourceFile::new(display_name(&self.path, from), self.text);
         // Everything before the first bad byte is unchanged, so its offset holds in the mended text.

@@ -67,7 +67,7 @@ pub(super) fn script_places(root: &Path, tool: &Tool) -> Vec<PathBuf> {
     }
 }
 
-fn find_script(root: &Path, tool: &Tool) -> Option<PathBuf> {
+pub(super) fn find_script(root: &Path, tool: &Tool) -> Option<PathBuf> {
     script_places(root, tool).into_iter().find(|path| path.exists())
 }
 

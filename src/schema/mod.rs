@@ -1,12 +1,15 @@
 //! JSON Schema of tools: what each API is sent, and what the model's arguments are held against.
 //!
 //! [`emit`] makes the JSON of a [`Target`]; [`compile_tool`] makes the [`ToolEntry`] that a request holds: the
-//! definition to send and the validator for the calls that come back.
+//! definition to send and the validator for the calls that come back. [`Importer`] is the way back from definitions to
+//! tools, [`emit_gptel`] the one to Emacs.
 //!
 //! No target changes a schema silently: its [`claims`] say what it does with each keyword, who enforces it then and where
 //! that was read; [`check_target`] makes findings of them. [`restore`] undoes what strict mode asks for.
 
 mod compile;
+mod gptel;
+mod import;
 mod locate;
 pub mod rules;
 mod strict_reply;
@@ -15,6 +18,8 @@ mod tool_set;
 mod validate;
 
 pub use compile::compile_tool;
+pub use gptel::emit_gptel;
+pub use import::{Import, ImportFormat, Importer};
 pub use strict_reply::restore;
 pub use target::{
     Held, Target, check_target, check_tools, claims, emit, emit_definition, losses, strict_parameters,

@@ -3,7 +3,9 @@
 //! In goes the text of one file, out come its [`Definitions`] and findings. A tool with an error is kept, marked
 //! as not valid, so that everything after it still knows its name. Nothing here reads a file or looks at a script.
 
+pub(crate) mod form;
 mod json;
+pub(crate) mod keyword;
 mod lower;
 mod nearest;
 mod permissions;
@@ -13,6 +15,7 @@ mod units;
 mod value;
 mod worker;
 
+pub use form::form_of_tool;
 pub use json::{Json, JsonKind, Member};
 pub use lower::{FileKind, lower, lower_tool};
 pub use nearest::nearest;

@@ -1,15 +1,14 @@
 //! Tools from and to `lexpr` values, for Rust programs that write a spec with its `sexp!` macro or hold it as such.
 //!
 //! A value is data: nothing is folded, but a quoted value stands for what it quotes. It has no places: whatever is
-//! found wrong stands at byte 0. What a [`Tool`] does not keep (`:function`, `:confirm` …) does not come back.
+//! found wrong stands at byte 0. What a [`Tool`] does not keep (`:function`) does not come back.
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::syntax::lexpr::{LexprError, Value, from_lexpr, to_lexpr};
-use crate::syntax::{Datum, DatumKind, Number};
-use crate::text::{SourceFile, Sources, Span};
+use crate::syntax::{Datum, DatumKind};
+use crate::text::{SourceFile, Sources};
 
-use super::json::{Json, JsonKind, Member};
-use super::{Argument, Effect, Tool, ToolKind, lower_tool};
+use super::{Tool, form_of_tool, lower_tool};
 
 /// A value that is no valid tool.
 #[derive(Debug, thiserror::Error)]
@@ -63,109 +62,4 @@ fn unquote(datum: &mut Datum) {
     {
         *datum = inner;
     }
-}
-
-fn form_of_tool(tool: &Tool) -> Datum {
-    let head = match tool.kind {
-        ToolKind::Normal => "deftool",
-        ToolKind::Exit => "defexit",
-    };
-    let mut form = vec![symbol(head)];
-    let mut entry = |key: &str, value: Datum| form.extend([keyword(key), value]);
-    entry("name", string(&tool.name.value));
-    entry("description", string(&tool.description.value));
-    if !tool.arguments.is_empty() {
-        entry("args", list(tool.arguments.iter().map(plist_of_argument).collect()));
-    }
-    if tool.is_async {
-        entry("async", symbol("t"));
-    }
-    if let Some(script) = &tool.script {
-        entry("script", string(&script.value));
-    }
-    if let Some(timeout) = tool.timeout {
-        entry("timeout", string(&format!("{}ms", timeout.as_secs_f64() * 1000.0)));
-    }
-    if let Some(memory) = tool.memory {
-        entry("memory", string(&format!("{memory}B")));
-    }
-    let allow = &tool.permissions;
-    let grants = [
-        ("net", &allow.net),
-        ("read", &allow.read),
-        ("write", &allow.write),
-        ("run", &allow.run),
-        ("env", &allow.env),
-    ];
-    let granted = grants.into_iter().filter(|(_, names)| !names.is_empty());
-    let granted: Vec<Datum> = granted.flat_map(|(key, names)| [keyword(key), strings(names)]).collect();
-    if !granted.is_empty() {
-        entry("allow", list(granted));
-    }
-    match tool.effect {
-        Effect::Pure => entry("effect", symbol("pure")),
-        Effect::Keyed => entry("effect", symbol("keyed")),
-        Effect::Once => {}
-    }
-    list(form)
-}
-
-fn plist_of_argument(argument: &Argument) -> Datum {
-    let mut plist = vec![keyword("name"), string(&argument.name.value)];
-    if argument.optional {
-        plist.extend([keyword("optional"), symbol("t")]);
-    }
-    plist.extend(entries(&argument.schema));
-    list(plist)
-}
-
-fn entries(members: &[Member]) -> Vec<Datum> {
-    let entry = |member: &Member| {
-        let value = match (member.key.as_str(), &member.value.kind) {
-            ("type", JsonKind::String(word)) => symbol(word),
-            _ => datum_of_json(&member.value),
-        };
-        [keyword(&member.key), value]
-    };
-    members.iter().flat_map(entry).collect()
-}
-
-fn datum_of_json(json: &Json) -> Datum {
-    match &json.kind {
-        JsonKind::Null => keyword("null"),
-        JsonKind::Bool(true) => symbol("t"),
-        JsonKind::Bool(false) => keyword("json-false"),
-        JsonKind::String(text) => string(text),
-        JsonKind::Number(number) => datum(DatumKind::Number(match (number.as_i64(), number.as_u64()) {
-            (Some(value), _) => Number::Integer(value),
-            (None, Some(value)) => Number::Unsigned(value),
-            (None, None) => Number::Float(number.as_f64().unwrap_or_default()),
-        })),
-        JsonKind::Array(items) => datum(DatumKind::Vector(items.iter().map(datum_of_json).collect())),
-        JsonKind::Object(members) => list(entries(members)),
-    }
-}
-
-fn strings(names: &[String]) -> Datum {
-    datum(DatumKind::Vector(names.iter().map(|name| string(name)).collect()))
-}
-
-fn list(items: Vec<Datum>) -> Datum {
-    datum(DatumKind::List(items))
-}
-
-fn symbol(name: &str) -> Datum {
-    datum(DatumKind::Symbol(name.to_owned()))
-}
-
-fn keyword(name: &str) -> Datum {
-    datum(DatumKind::Keyword(format!(":{name}")))
-}
-
-fn string(text: &str) -> Datum {
-    datum(DatumKind::String(text.to_owned()))
-}
-
-fn datum(kind: DatumKind) -> Datum {
-    Datum { span: Span::default(), kind }
 }

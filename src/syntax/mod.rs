@@ -17,8 +17,10 @@ mod reader;
 mod recover;
 pub mod rules;
 mod tree;
+mod write;
 
 pub use fold::{Datum, DatumKind, Folder};
 pub use number::Number;
 pub use reader::parse;
 pub use tree::{Children, Fault, Kind, NodeId, Tree};
+pub use write::write;

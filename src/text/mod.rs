@@ -4,9 +4,11 @@
 //! (1-based, columns in characters) that every message shows.
 
 mod line_index;
+mod removal;
 mod source;
 
 pub use line_index::{LineColumn, LineIndex};
+pub use removal::removal;
 pub use source::{SourceFile, SourceId, Sources};
 
 use serde::{Deserialize, Serialize};

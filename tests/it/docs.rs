@@ -61,7 +61,7 @@ fn rules_page() -> String {
         for rule in of_group {
             let (code, name, severity) = (rule.code, rule.name, rule.severity.as_str());
             let summary = rule.summary().replace('|', "\\|");
-            write!(page, "| [{code}](#{}-{name}) | {name} | {severity} | {summary} |\n", code.to_lowercase())
+            writeln!(page, "| [{code}](#{}-{name}) | {name} | {severity} | {summary} |", code.to_lowercase())
                 .unwrap();
         }
         page.push('\n');

@@ -20,7 +20,7 @@ const ROOMS: [&str; 12] = [
 ];
 
 /// Heavy crates and the rooms they may be used in.
-const HOMES: [(&str, &[&str]); 11] = [
+const HOMES: [(&str, &[&str]); 12] = [
     ("lexpr", &["syntax"]),
     ("jsonschema", &["schema"]),
     ("mlua", &["script"]),
@@ -32,6 +32,7 @@ const HOMES: [(&str, &[&str]); 11] = [
     ("unicode_names2", &["syntax"]),
     ("sha2", &["schema"]),
     ("indicatif", &["cli"]),
+    ("similar", &["cli"]),
 ];
 
 /// Rooms that do no IO, spawn nothing and read no clock.

@@ -4,10 +4,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod chat;
+mod check_watch;
+mod ci;
 mod damage;
 mod docs;
 mod examples;
+mod fix;
 mod house;
+mod import;
 mod inputs;
 mod lang;
 mod live;
@@ -16,6 +20,7 @@ mod lost;
 mod readme;
 mod real;
 mod record;
+mod report;
 mod request;
 mod rules;
 mod run;
@@ -26,3 +31,4 @@ mod syntax;
 mod targets;
 mod values;
 mod worker;
+mod write;

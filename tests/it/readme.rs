@@ -1,4 +1,4 @@
-//! The README's console blocks are real: each command is run and must print what stands below it.
+//! The console blocks of the README and of the pages in `docs` are real: each command is run and must print what stands below it.
 //!
 //! A line `$ command` is run in a copy of the repository's examples, with the lines up to the next one as its output,
 //! stdout and stderr together; `[..]` stands for anything in a line. `cd` moves the later commands. `cargo run -q --`
@@ -105,11 +105,11 @@ fn play(page: &str, folder: &Path) -> (String, Vec<String>, usize) {
     (written, wrong, count)
 }
 
-#[test]
-fn the_tour_prints_what_the_readme_says() {
+/// Runs the commands of the page at `path`; at least so many are there.
+fn check_page(path: &str, least: usize) {
     let folder = tempfile::tempdir().unwrap();
     copy_folder(&root().join("examples"), &folder.path().join("examples"));
-    let path = root().join("README.md");
+    let path = root().join(path);
     let page = fs::read_to_string(&path).unwrap();
     let (written, wrong, count) = play(&page, folder.path());
     if std::env::var("DEFTOOL_BLESS").is_ok() {
@@ -117,5 +117,20 @@ fn the_tour_prints_what_the_readme_says() {
         return;
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    assert!(count >= 8, "the tour has only {count} commands");
+    assert!(count >= least, "{} has only {count} commands", path.display());
+}
+
+#[test]
+fn the_tour_prints_what_the_readme_says() {
+    check_page("README.md", 8);
+}
+
+#[test]
+fn the_page_for_gptel_prints_what_it_says() {
+    check_page("docs/gptel.md", 12);
+}
+
+#[test]
+fn the_page_on_import_prints_what_it_says() {
+    check_page("docs/import.md", 3);
 }

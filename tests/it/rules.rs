@@ -1,16 +1,18 @@
 //! Every rule holds what its own documentation says.
 //!
 //! In the explanation of a rule a fenced block whose info string ends in `fails` or `repaired` is a file: its name is
-//! the second word, or `specs/example.eld` (`.el` for `el`); `target=NAME` checks it for that target, too. A run of such blocks of one sort is one project. The first
-//! has exactly one finding, of the rule; the second has none. A safe fix of the first takes the finding away.
+//! the second word, or `specs/example.eld` (`.el` for `el`); `target=NAME` checks it for that target, too. A run of such
+//! blocks of one sort is one project. The first has exactly one finding, of the rule; the second has none. A safe fix of
+//! the first takes the finding away. A `json` block is not checked but imported.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use deftool::diagnostic::Rule;
 use deftool::diagnostic::render::render_concise;
-use deftool::project::{Load, load, resolve_inputs, rules};
-use deftool::schema::Target;
+use deftool::diagnostic::{Diagnostic, Rule};
+use deftool::project::{load, resolve_inputs, rules};
+use deftool::schema::{Importer, Target};
+use deftool::text::{SourceFile, Sources};
 
 /// What no text file can show.
 const WITHOUT_EXAMPLE: [&str; 2] = ["invalid-utf8", "unreadable"];
@@ -67,7 +69,24 @@ fn examples(rule: &Rule) -> Vec<Example> {
     examples
 }
 
-fn check(files: &BTreeMap<String, String>, target: Option<Target>) -> Load {
+/// What is found, and where.
+struct Found {
+    findings: Vec<Diagnostic>,
+    sources: Sources,
+}
+
+fn import(name: &str, text: &str) -> Found {
+    let mut sources = Sources::new();
+    let source = sources.add(SourceFile::new(name, text));
+    let mut importer = Importer::new(None);
+    importer.add(source, text, None);
+    Found { findings: importer.finish().findings, sources }
+}
+
+fn check(files: &BTreeMap<String, String>, target: Option<Target>) -> Found {
+    if let Some((name, text)) = files.get_key_value("specs/example.json") {
+        return import(name, text);
+    }
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
@@ -80,10 +99,10 @@ fn check(files: &BTreeMap<String, String>, target: Option<Target>) -> Load {
     let load = if with_scripts { load } else { deftool::project::load_specs };
     let mut load = load(&inputs, folder.path()).unwrap();
     load.check_targets(target.as_slice());
-    load
+    Found { findings: load.findings, sources: load.sources }
 }
 
-fn findings(load: &Load) -> Vec<String> {
+fn findings(load: &Found) -> Vec<String> {
     load.findings.iter().map(|finding| render_concise(finding, &load.sources)).collect()
 }
 

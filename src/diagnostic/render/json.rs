@@ -48,6 +48,8 @@ pub struct JsonFinding {
 pub struct JsonFix {
     /// What it does.
     pub title: String,
+    /// Whether it is meant beyond doubt, so that `--fix` applies it.
+    pub safe: bool,
     /// What to replace, in the finding's file.
     pub edits: Vec<JsonEdit>,
 }
@@ -84,6 +86,7 @@ fn json_finding(finding: &Diagnostic, sources: &Sources) -> JsonFinding {
     let (start, end) = place(finding.primary.span);
     let fix = finding.fix.as_ref().map(|fix| JsonFix {
         title: fix.title.clone(),
+        safe: fix.is_safe,
         edits: fix
             .edits
             .iter()

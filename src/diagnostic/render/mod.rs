@@ -1,11 +1,17 @@
 //! Findings as people and programs read them.
 
 mod concise;
+mod github;
 #[cfg(feature = "cli")]
 mod human;
 mod json;
+mod junit;
+mod sarif;
 
 pub use concise::render_concise;
+pub use github::render_github;
 #[cfg(feature = "cli")]
 pub use human::render_human;
 pub use json::{JsonFinding, JsonFix, JsonReport, json_report};
+pub use junit::junit_report;
+pub use sarif::{SarifLog, sarif_log};

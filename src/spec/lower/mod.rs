@@ -1,10 +1,13 @@
 //! Tree → definitions.
 
+mod fixes;
 mod plist;
 mod schema;
 mod tool;
 mod value;
 mod worker;
+
+pub(super) use schema::TYPES;
 
 use super::{Definitions, Tool, ToolKind, nearest};
 use crate::diagnostic::{Diagnostic, Rule, Severity};
@@ -101,6 +104,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             },
         }
     }
+    fixes::settle_fixes(&mut lowerer.findings, text, tree, kind);
     (definitions, lowerer.findings)
 }
 

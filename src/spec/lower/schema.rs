@@ -19,7 +19,7 @@ pub(super) enum Place {
     Nested,
 }
 
-pub(super) const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
+pub(crate) const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
 /// Keywords of JSON Schema 2020-12 (and `definitions`, `nullable`, which APIs still take).
 pub(super) const KEYWORDS: [&str; 52] = [

@@ -167,7 +167,7 @@ pub(super) static CLAIMS: &[Claim] = &[
     weakened(&["prefixItems"], "exactly these items, no fewer and no more"),
     weakened(&["items"], "exactly these items, no fewer and no more")
         .when("it is a list", |subjected| subjected.value().is_some_and(Value::is_array)),
-    weakened(&["maxLength", "maxItems"], "there is no upper limit for the sampler")
+    weakened(&["maxLength", "maxItems"], "it is taken, but was not seen to be kept to")
         .when("it is over 2,000", |subjected| is_relevant(subjected) && repetitions(subjected) > MAX_REPETITION),
     ignored(&["pattern"], "the sampler takes any string").when(
         "it does not start with `^` and end with `$`, or holds an escape or a group that is not understood, as `\\d`",

@@ -1,0 +1,75 @@
+//! What a check found, in each format.
+
+use super::args::Format;
+use super::output::{describe_summary, print, print_findings, say};
+use crate::diagnostic::{Diagnostic, Summary, render};
+use crate::project::{Load, ScriptState, rules};
+use crate::text::count;
+
+/// Writes the findings to stdout and, for people, a summary to stderr.
+pub(super) fn print_report(load: &Load, format: Format, strict: bool) {
+    match format {
+        Format::Human => print_findings(&load.findings, &load.sources),
+        Format::Concise => print_lines(load, render::render_concise),
+        Format::Github => print_lines(load, render::render_github),
+        Format::Json => {
+            let report = render::json_report(&load.findings, &load.sources);
+            print(&format!("{}\n", serde_json::to_string_pretty(&report).unwrap_or_default()));
+        }
+        Format::Sarif => {
+            let log = render::sarif_log(&load.findings, &load.sources, &rules::all());
+            print(&format!("{}\n", serde_json::to_string_pretty(&log).unwrap_or_default()));
+        }
+        Format::Junit => {
+            print(&render::junit_report(&load.findings, &load.sources, &checked_files(load), strict));
+        }
+    }
+    match format {
+        // Where stdout is for a program or goes into a file, the log has nothing else.
+        Format::Human | Format::Github | Format::Sarif | Format::Junit => say(&describe(load)),
+        Format::Concise | Format::Json => {}
+    }
+}
+
+/// Whether the exit code says so.
+pub(super) fn fails(load: &Load, strict: bool) -> bool {
+    let summary = Summary::of(&load.findings);
+    summary.errors > 0 || (strict && summary.warnings > 0)
+}
+
+/// `2 tools in 1 file: 1 error; --fix repairs it`.
+pub(super) fn describe(load: &Load) -> String {
+    let checked = format!("{} in {}", count(load.tools.len(), "tool"), count(load.checked.len(), "file"));
+    match describe_summary(&Summary::of(&load.findings)) {
+        Some(counts) => format!("{checked}: {counts}{}", describe_fixes(load)),
+        None => format!("{checked}: all good"),
+    }
+}
+
+fn describe_fixes(load: &Load) -> String {
+    let fixes = load.findings.iter().filter(|finding| load.files.contains_key(&finding.primary.source));
+    let fixes: Vec<bool> = fixes.filter_map(|finding| finding.fix.as_ref()).map(|fix| fix.is_safe).collect();
+    let safe = fixes.iter().filter(|is_safe| **is_safe).count();
+    match (safe, fixes.len() - safe) {
+        (0, 0) => String::new(),
+        (0, guesses) => format!("; `--fix --unsafe-fixes` repairs {guesses}"),
+        (safe, 0) => format!("; `--fix` repairs {safe}"),
+        (safe, guesses) => format!("; `--fix` repairs {safe}, with `--unsafe-fixes` {}", safe + guesses),
+    }
+}
+
+fn print_lines(load: &Load, render: fn(&Diagnostic, &crate::text::Sources) -> String) {
+    for finding in &load.findings {
+        print(&format!("{}\n", render(finding, &load.sources)));
+    }
+}
+
+/// The spec files, and the scripts that were found good.
+fn checked_files(load: &Load) -> Vec<&str> {
+    let specs = load.checked.iter().filter_map(|source| load.sources.get(*source));
+    let scripts = load.tools.iter().filter_map(|loaded| match &loaded.script {
+        ScriptState::Ready(script) => Some(&*script.file),
+        ScriptState::None | ScriptState::Broken(_) => None,
+    });
+    specs.map(|file| file.name.as_str()).chain(scripts).collect()
+}

@@ -1,0 +1,24 @@
+//! MCP: an element of the answer to `tools/list`.
+//!
+//! Source: `Tool` and `ToolAnnotations` of the MCP schema, 2025-06-18. Hints are true where they are believed.
+
+use super::Envelope;
+use crate::spec::{Effect, Json, JsonKind};
+
+/// `{"name", "title", "description", "inputSchema", "outputSchema", "annotations"}`
+pub(super) fn read(tool: &Json) -> Envelope<'_> {
+    let mut envelope = Envelope::read(tool, &["inputSchema"], &["annotations"]);
+    if let Some(annotations) = tool.get("annotations").map(|member| &member.value) {
+        let is_hinted =
+            |key: &str| annotations.get(key).is_some_and(|hint| hint.value.kind == JsonKind::Bool(true));
+        envelope.effect = if is_hinted("readOnlyHint") {
+            Effect::Pure
+        } else if is_hinted("idempotentHint") {
+            Effect::Keyed
+        } else {
+            Effect::Once
+        };
+        envelope.leave_out(annotations, "annotations.", &["readOnlyHint", "idempotentHint"]);
+    }
+    envelope
+}

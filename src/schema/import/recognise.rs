@@ -1,0 +1,135 @@
+//! Which values are definitions, and whose.
+
+use super::gemini::is_upper_case;
+use super::{ImportFormat, Told};
+use crate::schema::rules;
+use crate::spec::{Json, JsonKind, Member};
+
+/// One definition.
+#[derive(Clone, Copy)]
+pub(super) struct Definition<'j> {
+    pub(super) format: ImportFormat,
+    pub(super) json: &'j Json,
+}
+
+/// Adds the definitions in `value`: itself, the elements of an array, or the `tools` of a request or an answer.
+/// `from`: whose they are, whatever they look like.
+pub(super) fn find_definitions<'j>(
+    value: &'j Json,
+    from: Option<ImportFormat>,
+    found: &mut Vec<Definition<'j>>,
+    told: &mut Told,
+) {
+    match &value.kind {
+        JsonKind::Array(items) => {
+            for item in items {
+                find_definitions(item, from, found, told);
+            }
+        }
+        JsonKind::Object(_) if from == Some(ImportFormat::JsonSchema) => {
+            found.push(Definition { format: ImportFormat::JsonSchema, json: value });
+        }
+        JsonKind::Object(members) => {
+            if !find_inside(value, from, found, told) {
+                match from.or_else(|| recognise(value)) {
+                    Some(format) => found.push(Definition { format, json: value }),
+                    None => tell_unknown(value, members, told),
+                }
+            }
+        }
+        JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {
+            told.tell(rules::unknown_tool_shape::unknown(told.at(value.span)));
+        }
+    }
+}
+
+/// Looks into what holds definitions beside other things; whether it is that.
+fn find_inside<'j>(
+    value: &'j Json,
+    from: Option<ImportFormat>,
+    found: &mut Vec<Definition<'j>>,
+    told: &mut Told,
+) -> bool {
+    let array = |key: &str| {
+        value.get(key).map(|member| &member.value).filter(|value| matches!(value.kind, JsonKind::Array(_)))
+    };
+    if let Some(declarations) = array("functionDeclarations").or_else(|| array("function_declarations")) {
+        find_definitions(declarations, from.or(Some(ImportFormat::Gemini)), found, told);
+        return true;
+    }
+    if let Some(result) = value.get("result").filter(|_| value.get("jsonrpc").is_some()) {
+        find_definitions(&result.value, from, found, told);
+        return true;
+    }
+    if let Some(error) = value.get("error").filter(|_| value.get("jsonrpc").is_some()) {
+        let message = String::from("the server answered with an error and no tools");
+        told.tell(rules::unknown_tool_shape::finding(told.at(error.key_span), message));
+        return true;
+    }
+    let Some(tools) = array("tools").or_else(|| array("functions")) else { return false };
+    find_definitions(tools, from, found, told);
+    if let Some(cursor) = value.get("nextCursor").filter(|cursor| cursor.value.as_str().is_some()) {
+        told.tell(rules::partial_list::finding(told.at(cursor.key_span)));
+    }
+    true
+}
+
+/// Whose definition it is, by its shape.
+fn recognise(value: &Json) -> Option<ImportFormat> {
+    let get = |key: &str| value.get(key).map(|member| &member.value);
+    let is_object = |key: &str| get(key).is_some_and(|value| matches!(value.kind, JsonKind::Object(_)));
+    if is_object("function") {
+        return Some(ImportFormat::OpenAi);
+    }
+    for (key, format) in [
+        ("input_schema", ImportFormat::Anthropic),
+        ("inputSchema", ImportFormat::Mcp),
+        ("parametersJsonSchema", ImportFormat::Gemini),
+        ("parameters_json_schema", ImportFormat::Gemini),
+    ] {
+        if get(key).is_some() {
+            return Some(format);
+        }
+    }
+    let kind = get("type").and_then(Json::as_str);
+    let is_schema = kind == Some("object")
+        || is_object("properties")
+        || get("$schema").is_some()
+        || (get("$ref").is_some() && (is_object("$defs") || is_object("definitions")));
+    if is_schema {
+        return Some(ImportFormat::JsonSchema);
+    }
+    let is_named = get("name").is_some() || is_object("parameters");
+    match kind {
+        Some("function") => Some(ImportFormat::OpenAiResponses),
+        None if is_named => {
+            let word = get("parameters").and_then(|schema| schema.get("type")?.value.as_str());
+            let is_gemini = word.is_some_and(is_upper_case);
+            Some(if is_gemini { ImportFormat::Gemini } else { ImportFormat::OpenAiResponses })
+        }
+        Some(_) | None => None,
+    }
+}
+
+fn tell_unknown(value: &Json, members: &[Member], told: &mut Told) {
+    let named = |key: &str| members.iter().find(|member| member.key == key);
+    let provider_type = named("type").and_then(|member| member.value.as_str().map(|word| (word, member)));
+    // `{"googleSearch": {}}`
+    let only = match members {
+        [only] if matches!(only.value.kind, JsonKind::Object(_)) => Some((only.key.as_str(), only)),
+        _ => None,
+    };
+    match provider_type.or(only) {
+        Some((word, member)) => {
+            let message =
+                format!("`{word}` is no function that a caller defines, so there is no spec to make of it");
+            told.tell(rules::unknown_tool_shape::finding(
+                told.at(member.key_span.to(member.value.span)),
+                message,
+            ));
+        }
+        None => told.tell(rules::unknown_tool_shape::unknown(
+            told.at(crate::text::Span { start: value.span.start, end: value.span.start + 1 }),
+        )),
+    }
+}

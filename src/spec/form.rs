@@ -1,0 +1,190 @@
+//! Tools → constants: the form that a spec would have been.
+//!
+//! Lowering the form gives the tool again. Places are kept, so that a form made of something else than a spec is
+//! found wrong where that something stands.
+
+use super::json::{Json, JsonKind, Member};
+use super::keyword::Holds;
+use super::lower::TYPES;
+use super::{Argument, Effect, Tool, ToolKind};
+use crate::syntax::{Datum, DatumKind, Number};
+use crate::text::{Span, Spanned};
+
+/// `(deftool :name … :description … :args (…) …)`, or `(defexit …)`.
+pub fn form_of_tool(tool: &Tool) -> Datum {
+    let head = match tool.kind {
+        ToolKind::Normal => "deftool",
+        ToolKind::Exit => "defexit",
+    };
+    let mut form = vec![symbol(head, tool.span)];
+    let mut entry = |key: &str, value: Datum| form.extend([keyword(key, value.span), value]);
+    entry("name", string(&tool.name));
+    entry("description", string(&tool.description));
+    if !tool.arguments.is_empty() {
+        entry("args", list(tool.arguments.iter().map(plist_of_argument).collect(), tool.span));
+    }
+    let flag = || symbol("t", tool.span);
+    let unplaced = |text: String| string(&Spanned::new(text, tool.span));
+    if tool.is_async {
+        entry("async", flag());
+    }
+    if let Some(category) = &tool.category {
+        entry("category", string(category));
+    }
+    if tool.confirm {
+        entry("confirm", flag());
+    }
+    if tool.include {
+        entry("include", flag());
+    }
+    if let Some(script) = &tool.script {
+        entry("script", string(script));
+    }
+    if let Some(timeout) = tool.timeout {
+        entry("timeout", unplaced(format!("{}ms", timeout.as_secs_f64() * 1000.0)));
+    }
+    if let Some(memory) = tool.memory {
+        entry("memory", unplaced(format!("{memory}B")));
+    }
+    let allow = &tool.permissions;
+    let grants = [
+        ("net", &allow.net),
+        ("read", &allow.read),
+        ("write", &allow.write),
+        ("run", &allow.run),
+        ("env", &allow.env),
+    ];
+    let mut granted = Vec::new();
+    for (key, names) in grants.into_iter().filter(|(_, names)| !names.is_empty()) {
+        let names = names.iter().map(|name| unplaced(name.clone())).collect();
+        granted.extend([keyword(key, tool.span), datum(DatumKind::Vector(names), tool.span)]);
+    }
+    if !granted.is_empty() {
+        entry("allow", list(granted, tool.span));
+    }
+    match tool.effect {
+        Effect::Pure => entry("effect", symbol("pure", tool.span)),
+        Effect::Keyed => entry("effect", symbol("keyed", tool.span)),
+        Effect::Once => {}
+    }
+    for (key, examples) in [("accepts", &tool.accepts), ("rejects", &tool.rejects)] {
+        if !examples.is_empty() {
+            let examples = examples.iter().map(datum_of_json).collect();
+            entry(key, datum(DatumKind::Vector(examples), tool.span));
+        }
+    }
+    let mut overrides = Vec::new();
+    for one in &tool.overrides {
+        let described =
+            one.description.iter().flat_map(|text| [keyword("description", text.span), string(text)]);
+        let plist = list(described.collect(), one.target.span);
+        overrides.extend([keyword(&one.target.value, one.target.span), plist]);
+    }
+    if !overrides.is_empty() {
+        entry("targets", list(overrides, tool.span));
+    }
+    list(form, tool.span)
+}
+
+/// `(:name "…" :type … …)`
+pub(crate) fn plist_of_argument(argument: &Argument) -> Datum {
+    let name = &argument.name;
+    let mut plist = vec![keyword("name", name.span), string(name)];
+    plist.extend(schema_entries(&argument.schema));
+    if argument.optional {
+        plist.extend([keyword("optional", name.span), symbol("t", name.span)]);
+    }
+    list(plist, argument.span)
+}
+
+/// A JSON value as data. nil is the empty object, `[]` the empty array.
+pub(crate) fn datum_of_json(json: &Json) -> Datum {
+    let kind = match &json.kind {
+        JsonKind::Null => DatumKind::Keyword(String::from(":null")),
+        JsonKind::Bool(true) => DatumKind::Symbol(String::from("t")),
+        JsonKind::Bool(false) => DatumKind::Keyword(String::from(":json-false")),
+        JsonKind::String(text) => DatumKind::String(text.clone()),
+        JsonKind::Number(number) => DatumKind::Number(match (number.as_i64(), number.as_u64()) {
+            (Some(value), _) => Number::Integer(value),
+            (None, Some(value)) => Number::Unsigned(value),
+            (None, None) => Number::Float(number.as_f64().unwrap_or_default()),
+        }),
+        JsonKind::Array(items) => DatumKind::Vector(items.iter().map(datum_of_json).collect()),
+        JsonKind::Object(members) => DatumKind::List(
+            members
+                .iter()
+                .flat_map(|member| [keyword(&member.key, member.key_span), datum_of_json(&member.value)])
+                .collect(),
+        ),
+    };
+    datum(kind, json.span)
+}
+
+fn datum_of_schema(json: &Json) -> Datum {
+    match &json.kind {
+        JsonKind::Object(members) => list(schema_entries(members), json.span),
+        JsonKind::Null
+        | JsonKind::Bool(_)
+        | JsonKind::Number(_)
+        | JsonKind::String(_)
+        | JsonKind::Array(_) => datum_of_json(json),
+    }
+}
+
+fn schema_entries(members: &[Member]) -> Vec<Datum> {
+    let value = |member: &Member| {
+        let json = &member.value;
+        match (Holds::of(&member.key), &json.kind) {
+            (Holds::Types, _) => datum_of_type(json),
+            (Holds::Schema, JsonKind::Object(_)) => datum_of_schema(json),
+            (Holds::Schema | Holds::Schemas, JsonKind::Array(schemas)) => {
+                datum(DatumKind::Vector(schemas.iter().map(datum_of_schema).collect()), json.span)
+            }
+            (Holds::Named, JsonKind::Object(named)) => list(
+                named
+                    .iter()
+                    .flat_map(|one| [keyword(&one.key, one.key_span), datum_of_schema(&one.value)])
+                    .collect(),
+                json.span,
+            ),
+            (Holds::Schema | Holds::Schemas | Holds::Named | Holds::Data, _) => datum_of_json(json),
+        }
+    };
+    members.iter().flat_map(|member| [keyword(&member.key, member.key_span), value(member)]).collect()
+}
+
+/// Types are symbols; what is none stays the string that it is, so that nothing else is made of it.
+fn datum_of_type(json: &Json) -> Datum {
+    match &json.kind {
+        JsonKind::String(word) if TYPES.contains(&word.as_str()) => symbol(word, json.span),
+        JsonKind::Array(words) => {
+            datum(DatumKind::Vector(words.iter().map(datum_of_type).collect()), json.span)
+        }
+        JsonKind::Null
+        | JsonKind::Bool(_)
+        | JsonKind::Number(_)
+        | JsonKind::String(_)
+        | JsonKind::Object(_) => datum_of_json(json),
+    }
+}
+
+pub(crate) fn list(items: Vec<Datum>, span: Span) -> Datum {
+    datum(DatumKind::List(items), span)
+}
+
+pub(crate) fn symbol(name: &str, span: Span) -> Datum {
+    datum(DatumKind::Symbol(name.to_owned()), span)
+}
+
+/// `key` is without its colon.
+pub(crate) fn keyword(key: &str, span: Span) -> Datum {
+    datum(DatumKind::Keyword(format!(":{key}")), span)
+}
+
+pub(crate) fn string(text: &Spanned<String>) -> Datum {
+    datum(DatumKind::String(text.value.clone()), text.span)
+}
+
+fn datum(kind: DatumKind, span: Span) -> Datum {
+    Datum { span, kind }
+}

@@ -1,0 +1,97 @@
+//! Fixes, settled once the text is at hand: who makes a finding knows only the spans of what is wrong.
+//!
+//! What is taken out goes with its blanks or its line, a fix that would take a comment along is none, and what becomes
+//! a symbol in Emacs Lisp that is evaluated is quoted.
+
+use std::collections::HashSet;
+
+use super::FileKind;
+use crate::diagnostic::{Diagnostic, Fix};
+use crate::syntax::{Kind, Tree};
+use crate::text::removal;
+
+pub(super) fn settle_fixes(findings: &mut [Diagnostic], text: &str, tree: &Tree, kind: FileKind) {
+    for finding in findings.iter_mut() {
+        if let Some(fix) = &mut finding.fix {
+            take_layout_along(fix, text);
+            if takes_comment(fix, tree) {
+                finding.fix = None;
+            }
+        }
+    }
+    if kind == FileKind::EmacsLisp {
+        quote_symbols(findings, text, tree);
+    }
+}
+
+fn take_layout_along(fix: &mut Fix, text: &str) {
+    let mut edits = fix.edits.clone();
+    for edit in edits.iter_mut().filter(|edit| edit.replacement.is_empty()) {
+        edit.span = removal(text, edit.span);
+    }
+    // Neighbours that are both taken out may claim the same blanks.
+    if edits.iter().zip(edits.iter().skip(1)).all(|(edit, next)| edit.span.end <= next.span.start) {
+        fix.edits = edits;
+    }
+}
+
+fn takes_comment(fix: &Fix, tree: &Tree) -> bool {
+    let comments = tree.comments();
+    fix.edits.iter().any(|edit| {
+        let first = comments.partition_point(|comment| comment.end <= edit.span.start);
+        comments.get(first).is_some_and(|comment| comment.start < edit.span.end)
+    })
+}
+
+/// `(list :type "string")` becomes `(list :type 'string)`: as a bare symbol it would be a variable.
+fn quote_symbols(findings: &mut [Diagnostic], text: &str, tree: &Tree) {
+    let becomes_symbol = |word: &str| word.starts_with(|first: char| first.is_ascii_alphabetic());
+    let edits = || findings.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
+    if !edits().any(|edit| becomes_symbol(&edit.replacement)) {
+        return;
+    }
+    let evaluated = evaluated_arguments(text, tree);
+    for fix in findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {
+        let Fix { title, edits, .. } = fix;
+        for edit in edits.iter_mut().filter(|edit| becomes_symbol(&edit.replacement)) {
+            if evaluated.contains(&edit.span.start) {
+                let quoted = format!("'{}", edit.replacement);
+                *title = title.replace(&format!("`{}`", edit.replacement), &format!("`{quoted}`"));
+                edit.replacement = quoted;
+            }
+        }
+    }
+}
+
+/// Where the arguments of calls that are evaluated start.
+fn evaluated_arguments(text: &str, tree: &Tree) -> HashSet<u32> {
+    let mut found = HashSet::new();
+    let mut pending: Vec<_> = tree.roots().map(|root| (root, true)).collect();
+    while let Some((node, is_evaluated)) = pending.pop() {
+        let mut children = tree.children(node);
+        let head = children.clone().next();
+        match tree.kind(node) {
+            Kind::List if is_evaluated && head.is_some_and(|head| tree.kind(head) == Kind::Symbol) => {
+                children.next();
+                let is_quote = head.is_some_and(|head| matches!(tree.text(head, text), "quote" | "function"));
+                found.extend(children.clone().filter(|_| !is_quote).map(|child| tree.span(child).start));
+                pending.extend(children.map(|child| (child, !is_quote)));
+            }
+            Kind::Unquote | Kind::Splice => {
+                found.extend(children.clone().map(|child| tree.span(child).start));
+                pending.extend(children.map(|child| (child, true)));
+            }
+            Kind::List | Kind::Vector | Kind::Quote | Kind::Function | Kind::Backquote | Kind::Opaque => {
+                pending.extend(children.map(|child| (child, false)));
+            }
+            Kind::Dot
+            | Kind::Symbol
+            | Kind::Keyword
+            | Kind::String
+            | Kind::Integer
+            | Kind::Float
+            | Kind::Character => {}
+        }
+    }
+    found
+}

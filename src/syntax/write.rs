@@ -1,0 +1,308 @@
+//! Constants → text that Emacs and the reader read back as the same constants.
+//!
+//! The layout is plain: what fits its line stands on it, else one key or element a line, and a form always has one key
+//! a line. Descriptions keep their line ends where an editor would keep them, as docstrings do; in other strings line
+//! ends are escaped, and everywhere what a terminal obeys.
+
+use std::fmt::Write as _;
+
+use super::fold::{Datum, DatumKind};
+use super::number::{Number, classify};
+use crate::text::is_control;
+
+/// Columns that a line may have, where what stands on it can be parted.
+const WIDTH: usize = 100;
+
+/// The text of a constant, without a line end after it. What is no constant is written as `nil`.
+pub fn write(datum: &Datum) -> String {
+    let mut writer = Writer { out: String::new(), column: 0 };
+    if let DatumKind::List(items) = &datum.kind
+        && is_form(items)
+    {
+        writer.put_list(items, 0);
+    } else {
+        writer.put_datum(datum, 0);
+    }
+    writer.out
+}
+
+/// `(head :key value …)`
+fn is_form(items: &[Datum]) -> bool {
+    matches!(items, [Datum { kind: DatumKind::Symbol(_), .. }, Datum { kind: DatumKind::Keyword(_), .. }, ..])
+}
+
+struct Writer {
+    out: String,
+    /// Characters on the current line.
+    column: usize,
+}
+
+impl Writer {
+    fn put(&mut self, text: &str) {
+        self.out.push_str(text);
+        match text.rfind('\n') {
+            Some(end) => self.column = text.get(end + 1..).unwrap_or_default().chars().count(),
+            None => self.column += text.chars().count(),
+        }
+    }
+
+    fn break_line(&mut self, indent: usize) {
+        self.out.push('\n');
+        self.out.extend(std::iter::repeat_n(' ', indent));
+        self.column = indent;
+    }
+
+    /// Writes `datum` where the line is; `closers` brackets follow it.
+    fn put_datum(&mut self, datum: &Datum, closers: usize) {
+        let room = WIDTH.saturating_sub(self.column + closers);
+        let mut line = Line { text: String::new(), room };
+        if line.push_datum(datum).is_some() {
+            self.put(&line.text);
+            return;
+        }
+        match &datum.kind {
+            DatumKind::List(items) => self.put_list(items, closers),
+            DatumKind::Vector(items) => {
+                self.put("[");
+                self.put_items(items, self.column, closers + 1);
+                self.put("]");
+            }
+            DatumKind::Quoted(inner) => {
+                self.put("'");
+                self.put_datum(inner, closers);
+            }
+            DatumKind::Dotted(items, tail) => {
+                self.put("(");
+                let indent = self.column;
+                self.put_items(items, indent, 0);
+                self.break_line(indent);
+                self.put(". ");
+                self.put_datum(tail, closers + 1);
+                self.put(")");
+            }
+            DatumKind::Symbol(_)
+            | DatumKind::Keyword(_)
+            | DatumKind::String(_)
+            | DatumKind::Number(_)
+            | DatumKind::NotFinite(_)
+            | DatumKind::Invalid => self.put(&atom(datum)),
+        }
+    }
+
+    fn put_list(&mut self, items: &[Datum], closers: usize) {
+        let start = self.column;
+        self.put("(");
+        match items {
+            [head, entries @ ..] if is_form(items) => {
+                self.put_datum(head, 0);
+                self.break_line(start + 1);
+                self.put_entries(entries, start + 1, closers + 1);
+            }
+            [Datum { kind: DatumKind::Keyword(_), .. }, ..] => {
+                self.put_entries(items, start + 1, closers + 1);
+            }
+            [head @ Datum { kind: DatumKind::Symbol(word), .. }, first, rest @ ..] => {
+                self.put_datum(head, 0);
+                self.put(" ");
+                // The body of a function is indented, arguments stand below each other.
+                let indent = if word == "lambda" { start + 2 } else { self.column };
+                self.put_datum(first, if rest.is_empty() { closers + 1 } else { 0 });
+                if !rest.is_empty() {
+                    self.break_line(indent);
+                    self.put_items(rest, indent, closers + 1);
+                }
+            }
+            _ => self.put_items(items, start + 1, closers + 1),
+        }
+        self.put(")");
+    }
+
+    fn put_entries(&mut self, items: &[Datum], indent: usize, closers: usize) {
+        let count = items.len().div_ceil(2);
+        for (index, entry) in items.chunks(2).enumerate() {
+            if index > 0 {
+                self.break_line(indent);
+            }
+            let last = if index + 1 == count { closers } else { 0 };
+            if let [key, value] = entry {
+                self.put_datum(key, 0);
+                self.put(" ");
+                match prose(key, value) {
+                    Some(text) => self.put(&write_string(text, true)),
+                    None => self.put_datum(value, last),
+                }
+            } else if let [key] = entry {
+                self.put_datum(key, last);
+            }
+        }
+    }
+
+    fn put_items(&mut self, items: &[Datum], indent: usize, closers: usize) {
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                self.break_line(indent);
+            }
+            self.put_datum(item, if index + 1 == items.len() { closers } else { 0 });
+        }
+    }
+}
+
+/// A constant on one line of bounded length; `None` as soon as it does not fit.
+struct Line {
+    text: String,
+    room: usize,
+}
+
+impl Line {
+    fn push(&mut self, text: &str) -> Option<()> {
+        self.room = self.room.checked_sub(text.chars().count())?;
+        self.text.push_str(text);
+        Some(())
+    }
+
+    fn push_datum(&mut self, datum: &Datum) -> Option<()> {
+        match &datum.kind {
+            DatumKind::List(items) if items.is_empty() => self.push("nil"),
+            DatumKind::List(items) => {
+                self.push("(")?;
+                self.push_items(items)?;
+                self.push(")")
+            }
+            DatumKind::Vector(items) => {
+                self.push("[")?;
+                self.push_items(items)?;
+                self.push("]")
+            }
+            DatumKind::Dotted(items, tail) => {
+                self.push("(")?;
+                self.push_items(items)?;
+                self.push(" . ")?;
+                self.push_datum(tail)?;
+                self.push(")")
+            }
+            DatumKind::Quoted(inner) => {
+                self.push("'")?;
+                self.push_datum(inner)
+            }
+            // Nothing long is escaped only to be found too long.
+            DatumKind::String(text) if text.len() > 4 * self.room => None,
+            DatumKind::Symbol(_)
+            | DatumKind::Keyword(_)
+            | DatumKind::String(_)
+            | DatumKind::Number(_)
+            | DatumKind::NotFinite(_)
+            | DatumKind::Invalid => self.push(&atom(datum)),
+        }
+    }
+
+    fn push_items(&mut self, items: &[Datum]) -> Option<()> {
+        if items.windows(2).any(|pair| matches!(pair, [key, value] if prose(key, value).is_some())) {
+            return None;
+        }
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                self.push(" ")?;
+            }
+            self.push_datum(item)?;
+        }
+        Some(())
+    }
+}
+
+/// A description of several lines.
+fn prose<'d>(key: &Datum, value: &'d Datum) -> Option<&'d str> {
+    let DatumKind::Keyword(key) = &key.kind else { return None };
+    let DatumKind::String(text) = &value.kind else { return None };
+    (key == ":description" && text.contains('\n')).then_some(text.as_str())
+}
+
+/// What has no parts.
+fn atom(datum: &Datum) -> String {
+    match &datum.kind {
+        DatumKind::Symbol(name) => write_symbol(name),
+        DatumKind::Keyword(name) => escape_name(name),
+        DatumKind::String(text) => write_string(text, false),
+        DatumKind::Number(number) => write_number(*number),
+        DatumKind::NotFinite(text) => text.clone(),
+        DatumKind::List(_)
+        | DatumKind::Vector(_)
+        | DatumKind::Dotted(..)
+        | DatumKind::Quoted(_)
+        | DatumKind::Invalid => String::from("nil"),
+    }
+}
+
+fn write_number(number: Number) -> String {
+    match number {
+        Number::Integer(value) => value.to_string(),
+        Number::Unsigned(value) => value.to_string(),
+        // The shortest digits that read back as the same float, and always with a dot or an exponent.
+        Number::Float(value) | Number::Rounded(value) if value.is_finite() => format!("{value:?}"),
+        Number::Float(value) | Number::Rounded(value) if value.is_nan() => String::from("0.0e+NaN"),
+        Number::Float(value) | Number::Rounded(value) => {
+            String::from(if value > 0.0 { "1.0e+INF" } else { "-1.0e+INF" })
+        }
+    }
+}
+
+fn write_symbol(name: &str) -> String {
+    let Some(first) = name.chars().next() else { return String::from("##") };
+    // What would be a number, a character, a dot or one of the quotes that Emacs finds confusable.
+    let is_other = classify(name.as_bytes()).is_some() || matches!(first, '.' | '?') || !first.is_ascii();
+    let escaped = escape_name(name);
+    if is_other && !escaped.starts_with('\\') { format!("\\{escaped}") } else { escaped }
+}
+
+/// A name with a backslash before every character that would end it.
+fn escape_name(name: &str) -> String {
+    let ends = |character: char| character <= ' ' || "\u{a0}\"'`,;#()[]\\".contains(character);
+    let mut escaped = String::with_capacity(name.len());
+    for character in name.chars() {
+        if ends(character) {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+/// `keeps_lines`: a line end is written as one.
+fn write_string(text: &str, keeps_lines: bool) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    // Whether the last character stands in `out` as itself.
+    let mut before = None;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let at_line_start = before == Some('\n');
+        before = Some(character);
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            // An editor may take blanks off the end of a line, and nobody sees a line end at the end of a string.
+            '\n' if keeps_lines && ends_in_word(&out) && characters.peek().is_some() => out.push('\n'),
+            '\n' => {
+                out.push_str("\\n");
+                before = None;
+            }
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            '\u{1b}' => out.push_str("\\e"),
+            // Emacs takes an open parenthesis in the first column for the start of a form.
+            '(' if at_line_start => out.push_str("\\("),
+            _ if character.is_ascii_control() => {
+                let _ = write!(out, "\\{:03o}", u32::from(character));
+            }
+            _ if is_control(character) || character == '\u{feff}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(character));
+            }
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Whether a line may end after what was written: not at the start of a string, after a blank or an escaped line end.
+fn ends_in_word(out: &str) -> bool {
+    out.len() > 1 && !out.ends_with([' ', '\\']) && !out.ends_with("\\n") && !out.ends_with("\\t")
+}

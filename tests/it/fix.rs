@@ -1,0 +1,227 @@
+//! `check --fix`: what it makes of a file, and which files it leaves alone.
+//!
+//! `tests/fix/NAME.eld` (or `.el`) becomes `NAME.fixed.eld`; with `--unsafe-fixes` where NAME begins with `unsafe`.
+//! `DEFTOOL_BLESS=1` writes what came out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use deftool::diagnostic::apply_fixes;
+use deftool::spec::{FileKind, lower};
+use deftool::syntax::parse;
+use deftool::text::{SourceFile, SourceId, Sources};
+
+use crate::support::project::{Ended, command_in};
+
+const BAD: &str = "(deftool :name \"t\" :description: \"d\" :function #'t)\n";
+const GOOD: &str = "(deftool :name \"t\" :description \"d\" :function #'t)\n";
+
+fn run(folder: &Path, arguments: &[&str]) -> Ended {
+    Ended::of(command_in(folder, &[&["check"], arguments].concat()).output().unwrap())
+}
+
+/// What the file called `name` with this content is after `check --fix`.
+fn fixed(name: &str, content: &[u8], arguments: &[&str]) -> (Vec<u8>, Ended) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, content).unwrap();
+    let ended = run(folder.path(), &[&["--fix", "--format", "concise", name], arguments].concat());
+    (fs::read(path).unwrap(), ended)
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            if entry.path().is_dir() {
+                pending.push(entry.path());
+            } else {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn files_become_what_stands_beside_them() {
+    let mut count = 0;
+    for path in files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fix")) {
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        if Path::new(stem).extension().is_some_and(|extension| extension == "fixed") {
+            continue;
+        }
+        count += 1;
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let guesses: &[&str] = if stem.starts_with("unsafe") { &["--unsafe-fixes"] } else { &[] };
+        let (once, ended) = fixed(name, &fs::read(&path).unwrap(), guesses);
+        assert!(ended.stderr.starts_with(&format!("fixed    {name}: ")), "{ended:?}");
+        let extension = path.extension().unwrap().to_str().unwrap();
+        let expected = path.with_file_name(format!("{stem}.fixed.{extension}"));
+        if std::env::var("DEFTOOL_BLESS").is_ok() {
+            fs::write(&expected, &once).unwrap();
+        }
+        let expected = fs::read(&expected).unwrap_or_default();
+        assert_eq!(String::from_utf8_lossy(&once), String::from_utf8_lossy(&expected), "{name}");
+        let (twice, ended) = fixed(name, &once, guesses);
+        assert_eq!((twice, ended.stderr.as_str()), (once, ""), "{name}");
+    }
+    assert!(count >= 4);
+}
+
+/// Whatever a file holds: what is fixed once has nothing to fix, and comments are all there.
+#[test]
+fn fixing_twice_is_fixing_once_for_every_file_of_the_repository() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files: Vec<PathBuf> =
+        ["tests", "examples", "src"].iter().flat_map(|name| files_in(&root.join(name))).collect();
+    let is_spec = |path: &&PathBuf| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|extension| ["eld", "el", "lisp", "sexp"].contains(&extension))
+    };
+    let mut count = 0;
+    for path in files.iter().filter(is_spec) {
+        count += 1;
+        let name = format!("file.{}", path.extension().unwrap().to_str().unwrap());
+        let content = fs::read(path).unwrap();
+        for guesses in [&[][..], &["--unsafe-fixes"]] {
+            let (once, _) = fixed(&name, &content, guesses);
+            let (twice, ended) = fixed(&name, &once, guesses);
+            assert_eq!((twice == once, ended.stderr.as_str()), (true, ""), "{}", path.display());
+            let comments =
+                |text: &[u8]| text.split(|byte| *byte == b'\n').filter(|line| line.contains(&b';')).count();
+            assert_eq!(comments(&once), comments(&content), "{}", path.display());
+        }
+    }
+    assert!(count > 10, "{count}");
+}
+
+/// Half a file, and a file with a piece missing, settle as well, with every comment.
+#[test]
+fn damaged_files_settle() {
+    let comments = |text: &str| {
+        let (tree, _) = parse(source(), text);
+        tree.comments().iter().map(|span| span.of(text).to_owned()).collect::<Vec<_>>()
+    };
+    for path in files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fix")) {
+        let text = fs::read_to_string(&path).unwrap();
+        let kind = FileKind::of_name(path.to_str().unwrap());
+        let places: Vec<usize> = text.char_indices().map(|(at, _)| at).step_by(5).collect();
+        let prefixes = places.iter().map(|&at| text[..at].to_owned());
+        let holes = places.windows(3).map(|at| [&text[..at[0]], &text[at[2]..]].concat());
+        for damaged in prefixes.chain(holes) {
+            let mut now = damaged.clone();
+            let settled = (0..16).any(|_| {
+                let (tree, mut findings) = parse(source(), &now);
+                findings.extend(lower(source(), &now, &tree, kind).1);
+                let fixes: Vec<_> = findings.into_iter().filter_map(|finding| finding.fix).collect();
+                let fixed = apply_fixes(&now, &fixes);
+                now = fixed.text;
+                fixed.applied == 0
+            });
+            assert!(settled, "{}: fixes of\n{damaged}\ngo on and on, at last\n{now}", path.display());
+            assert_eq!(comments(&now), comments(&damaged), "{}", path.display());
+        }
+    }
+}
+
+fn source() -> SourceId {
+    Sources::new().add(SourceFile::new("", ""))
+}
+
+#[test]
+fn it_says_what_it_fixed_and_reports_what_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.eld"), BAD).unwrap();
+    fs::write(folder.path().join("b.eld"), "(deftool :name \"b b\" :description: \"d\")\n").unwrap();
+    fs::write(folder.path().join("c.eld"), GOOD.replace("\"t\"", "\"c\"")).unwrap();
+    let before = fs::metadata(folder.path().join("c.eld")).unwrap().modified().unwrap();
+    let ended = run(folder.path(), &["--fix", "--format", "json", "."]);
+    assert_eq!(ended.stderr, "fixed    a.eld: 1 finding\nfixed    b.eld: 1 finding\n");
+    assert_eq!(ended.code, Some(1));
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report["summary"], serde_json::json!({"errors": 1, "warnings": 0, "notes": 0}));
+    assert_eq!(fs::metadata(folder.path().join("c.eld")).unwrap().modified().unwrap(), before);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left beside them");
+}
+
+#[test]
+fn diff_shows_what_fix_does_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let nested = "(deftool :name \"t\" :description: \"d\"\n :args ((:name \"a\" :type '''string :description \"a\")))\n";
+    fs::write(folder.path().join("a.eld"), nested).unwrap();
+    let ended = run(folder.path(), &["--diff", "a.eld"]);
+    assert_eq!(
+        (ended.code, ended.stdout.as_str(), ended.stderr.as_str()),
+        (
+            Some(1),
+            "--- a/a.eld\n+++ b/a.eld\n@@ -1,2 +1,2 @@\n-(deftool :name \"t\" :description: \"d\"\n- :args ((:name \"a\" :type '''string :description \"a\")))\n+(deftool :name \"t\" :description \"d\"\n+ :args ((:name \"a\" :type 'string :description \"a\")))\n",
+            "would fix 3 findings in 1 file\n"
+        )
+    );
+    assert_eq!(fs::read_to_string(folder.path().join("a.eld")).unwrap(), nested);
+    assert_eq!(run(folder.path(), &["--fix", "a.eld"]).code, Some(0));
+    let ended = run(folder.path(), &["--diff", "a.eld"]);
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "", "nothing to fix\n"));
+}
+
+#[test]
+fn byte_order_marks_and_line_ends_stay() {
+    let crlf = "\u{feff}; c\r\n(deftool :name \"t\"\r\n :description: \"d\"\r\n :function #'t)\r\n";
+    let (after, ended) = fixed("a.eld", crlf.as_bytes(), &[]);
+    assert_eq!(String::from_utf8(after).unwrap(), crlf.replace("description:", "description"));
+    assert_eq!(ended.code, Some(0));
+    let (after, _) = fixed("a.eld", BAD.trim_end().as_bytes(), &[]);
+    assert_eq!(after, GOOD.trim_end().as_bytes(), "no line end is added");
+}
+
+#[test]
+fn what_is_not_utf_8_is_never_written() {
+    let latin = [BAD.as_bytes(), b"; caf\xe9\n"].concat();
+    let (after, ended) = fixed("a.eld", &latin, &[]);
+    assert_eq!(after, latin);
+    assert!(!ended.stderr.contains("fixed") && ended.code == Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("DT107"), "what is wrong is told all the same: {ended:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn permissions_and_links_are_kept_and_read_only_files_are_left() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("real.txt"), BAD).unwrap();
+    fs::set_permissions(path("real.txt"), fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("real.txt", path("link.eld")).unwrap();
+    fs::write(path("locked.eld"), BAD.replace("\"t\"", "\"u\"")).unwrap();
+    fs::set_permissions(path("locked.eld"), fs::Permissions::from_mode(0o444)).unwrap();
+    let ended = run(folder.path(), &["--fix", "--format", "concise", "link.eld", "locked.eld"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(
+        ended.stderr,
+        "fixed    link.eld: 1 finding\nerror: cannot write locked.eld: it is read-only\n"
+    );
+    // What is left is what is on disk.
+    assert!(ended.stdout.contains("locked.eld:1:20: ") && !ended.stdout.contains("link.eld"), "{ended:?}");
+    assert_eq!(fs::read_to_string(path("real.txt")).unwrap(), GOOD);
+    assert_eq!(fs::metadata(path("real.txt")).unwrap().mode() & 0o777, 0o640);
+    assert!(fs::symlink_metadata(path("link.eld")).unwrap().is_symlink());
+}
+
+#[test]
+fn options_that_do_not_go_together_are_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.eld"), GOOD).unwrap();
+    for arguments in [
+        &["--unsafe-fixes", "a.eld"][..],
+        &["--watch", "--fix", "a.eld"],
+        &["--diff", "--format", "json", "a.eld"],
+        &["--watch", "--format", "sarif", "a.eld"],
+    ] {
+        assert_eq!(run(folder.path(), arguments).code, Some(2), "{arguments:?}");
+    }
+    assert_eq!(run(folder.path(), &["--fix", "--diff", "a.eld"]).code, Some(0), "--diff writes nothing");
+}

@@ -1,0 +1,3 @@
+return function(text, unit)
+  return #text
+end

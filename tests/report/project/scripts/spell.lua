@@ -1,0 +1,3 @@
+return function(word)
+  return word
+end
