@@ -33,6 +33,8 @@ pub(super) enum Command {
     Fmt(FmtOptions),
     /// Print the JSON that an API gets for the tools
     Compile(CompileOptions),
+    /// List the APIs that tools are compiled for, and what each makes of a schema
+    Targets(TargetsOptions),
     /// Make specs of the tool definitions of others
     Import(ImportOptions),
     /// Call one tool, validated, without a model
@@ -56,6 +58,9 @@ pub(super) struct CheckOptions {
     /// How findings are written
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
+    /// Say, too, what these APIs drop, weaken or refuse
+    #[arg(long = "target", value_enum, value_name = "TARGET", value_delimiter = ',')]
+    pub(super) targets: Vec<Target>,
     /// Exit with 1 on warnings, too
     #[arg(long)]
     pub(super) strict: bool,
@@ -149,6 +154,16 @@ pub(super) struct ImportOptions {
     /// Overwrite the files that are there
     #[arg(long, requires = "output")]
     pub(super) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TargetsOptions {
+    /// Which API; none: all of them, in a line each
+    #[arg(value_enum)]
+    pub(super) target: Option<Target>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]

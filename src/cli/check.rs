@@ -19,6 +19,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     } else {
         (load(&inputs, &place.current)?, true)
     };
+    load.check_targets(&options.targets);
     load.raise_denied();
     report::print_report(&load, options.format, options.strict);
     let failed = !is_whole || report::fails(&load, options.strict);

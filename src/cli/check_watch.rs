@@ -20,11 +20,17 @@ pub(super) fn run(options: &CheckOptions, place: &Place) -> Result<Exit, CliErro
             return Err(CliError::Usage(String::from(message)));
         }
     }
-    let (paths, strict) = (options.paths.clone(), options.strict);
+    let (paths, strict, targets) = (options.paths.clone(), options.strict, options.targets.clone());
     let (folder, current) = (place.folder.clone(), place.current.clone());
     let (ended, end) = tokio::sync::oneshot::channel();
     let watch = move || {
-        let told = |loaded: Result<&Load, &ProjectError>| tell(loaded, format, strict);
+        let told = |loaded: Result<&mut Load, &ProjectError>| {
+            let loaded = loaded.map(|load| {
+                load.check_targets(&targets);
+                &*load
+            });
+            tell(loaded, format, strict)
+        };
         let _ = ended.send(keep_loading(&paths, &folder, &current, told));
     };
     std::thread::Builder::new()

@@ -21,6 +21,7 @@ mod rule;
 mod run;
 mod script_log;
 mod show;
+mod targets;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -110,6 +111,7 @@ pub fn main() -> ExitCode {
         Command::Check(options) => check::run(&options),
         Command::Fmt(options) => fmt::run(&options),
         Command::Compile(options) => compile::run(&options),
+        Command::Targets(options) => Ok(targets::run(&options)),
         Command::Import(options) => import::run(&options),
         Command::Call(options) => call::run(&options),
         Command::Run(options) => run::run(&options),

@@ -12,7 +12,7 @@ use super::scripts::{find_script, load_scripts};
 use super::{Input, Overlay, ProjectError, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
-use crate::schema::{ToolEntry, compile_tool};
+use crate::schema::{Target, ToolEntry, check_tools, compile_tool};
 use crate::script::Script;
 use crate::spec::{FileKind, Lint, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
@@ -165,6 +165,19 @@ impl Load {
             let file = self.sources.get(finding.primary.source);
             finding.severity == Severity::Error && file.is_some_and(|file| file.name == name)
         })
+    }
+
+    /// Adds what `targets` make of the valid tools.
+    pub fn check_targets(&mut self, targets: &[Target]) {
+        for &target in targets {
+            self.findings.extend(check_tools(
+                target,
+                self.tools.iter().map(|loaded| &loaded.tool).filter(|tool| tool.valid),
+            ));
+        }
+        if !targets.is_empty() {
+            self.sort_findings();
+        }
     }
 
     /// Makes errors of the findings that the project denies; the tools that they are about stay valid.

@@ -32,7 +32,7 @@ pub fn keep_loading(
     paths: &[PathBuf],
     folder: &Path,
     from: &Path,
-    mut told: impl FnMut(Result<&Load, &ProjectError>) -> ControlFlow<()>,
+    mut told: impl FnMut(Result<&mut Load, &ProjectError>) -> ControlFlow<()>,
 ) -> Result<(), ProjectError> {
     let resolve = || resolve_inputs(paths, folder);
     let inputs = resolve()?;
@@ -42,7 +42,7 @@ pub fn keep_loading(
     let roots: Vec<PathBuf> = inputs.into_iter().filter_map(|input| input.root).collect();
     let (hints, hinted) = sync_channel(1);
     let _watcher = watch(&roots, hints);
-    let mut flow = told(Ok(&loaded));
+    let mut flow = told(Ok(&mut loaded));
     while flow.is_continue() {
         // Hints come from the watcher; without one there is a look every second.
         if hinted.recv_timeout(SWEEP) == Err(RecvTimeoutError::Disconnected) {
@@ -63,7 +63,7 @@ pub fn keep_loading(
         flow = match inputs.and_then(|inputs| load(&inputs, from)) {
             Ok(next) => {
                 loaded = next;
-                told(Ok(&loaded))
+                told(Ok(&mut loaded))
             }
             Err(error) => told(Err(&error)),
         };

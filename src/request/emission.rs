@@ -57,11 +57,11 @@ pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Ch
                     detail: format!("{name}: no such tool"),
                 };
             };
-            let whole = Value::Object(value.clone());
-            match tool.validator.validate(&whole) {
-                Ok(()) => Checked::Valid { arguments: value.clone(), timeout: tool.timeout },
-                Err(violations) => Checked::Invalid {
-                    arguments: whole,
+            match tool.accept(Value::Object(value.clone())) {
+                Ok(Value::Object(arguments)) => Checked::Valid { arguments, timeout: tool.timeout },
+                Ok(_) => Checked::Valid { arguments: value.clone(), timeout: tool.timeout },
+                Err((arguments, violations)) => Checked::Invalid {
+                    arguments,
                     detail: violations
                         .iter()
                         .map(|Violation { path, message }| format!("{name}{path}: {message}"))

@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
-use super::examples::{check_calls, check_defaults, span_at};
+use super::examples::{check_calls, check_defaults};
+use super::locate::locate_near;
 use super::target::emit_definition;
 use super::{SchemaError, ToolEntry, references, rules};
 use crate::diagnostic::Diagnostic;
 use crate::spec::Tool;
 use crate::spec::keywords::{self, Takes};
-use crate::text::{Location, Span};
+use crate::text::Location;
 
 /// Compiles `tool`. A keyword that is no JSON Schema is still sent, is not enforced, and is a finding.
 pub fn compile_tool(tool: &Tool) -> (ToolEntry, Vec<Diagnostic>) {
@@ -33,7 +34,7 @@ fn report(
     is_text: bool,
     has_lost_references: bool,
 ) -> Option<Diagnostic> {
-    let location = Location { source: tool.source, span: span_of(tool, &problem.path) };
+    let location = Location { source: tool.source, span: locate_near(tool, &problem.path) };
     // `/properties/x/enum/0`: the keyword is what counts.
     let mut steps = problem.path.rsplit('/').skip_while(|step| step.parse::<usize>().is_ok());
     let (last, parent) = (steps.next().unwrap_or_default(), steps.next().unwrap_or_default());
@@ -48,22 +49,5 @@ fn report(
             None
         }
         None => Some(rules::invalid_schema::finding(location, problem)),
-    }
-}
-
-/// The place of a pointer into the parameters schema, such as `/properties/unit/items/type`.
-fn span_of(tool: &Tool, pointer: &str) -> Span {
-    // As in `/properties/unit/items/type`.
-    let mut parts = pointer.splitn(5, '/').skip(2);
-    let plain = |step: &str| step.replace("~1", "/").replace("~0", "~");
-    let name = parts.next().map(plain);
-    let argument = name.and_then(|name| tool.arguments.iter().find(|known| known.name.value == name));
-    let Some(argument) = argument else { return tool.name.span };
-    let keyword = parts.next().map(plain);
-    let member = keyword.and_then(|key| argument.schema.iter().find(|member| member.key == key));
-    match (member, parts.next()) {
-        (Some(member), Some(rest)) => span_at(&member.value, &format!("/{rest}")),
-        (Some(member), None) => member.span(),
-        (None, _) => argument.span,
     }
 }

@@ -3,14 +3,19 @@
 //! [`emit`] makes the JSON of a [`Target`]; [`compile_tool`] makes the [`ToolEntry`] that a request holds: the
 //! definition to send and the validator for the calls that come back. [`Importer`] is the way back from definitions to
 //! tools, [`emit_gptel`] the one to Emacs.
+//!
+//! No target changes a schema silently: its [`claims`] say what it does with each keyword, who enforces it then and where
+//! that was read; [`check_target`] makes findings of them. [`restore`] undoes what strict mode asks for.
 
 mod compile;
 mod examples;
 mod gptel;
 mod import;
 mod judge;
+mod locate;
 mod references;
 pub mod rules;
+mod strict_reply;
 mod target;
 mod tool_set;
 mod validate;
@@ -18,7 +23,10 @@ mod validate;
 pub use compile::compile_tool;
 pub use gptel::emit_gptel;
 pub use import::{Import, ImportFormat, Importer};
-pub use target::{Target, emit, emit_definition};
+pub use strict_reply::restore;
+pub use target::{
+    Held, Target, check_target, check_tools, claims, emit, emit_definition, losses, strict_parameters,
+};
 pub use tool_set::{ToolEntry, ToolSet};
 pub use validate::{ArgumentValidator, SchemaError, Violation};
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{ArgumentValidator, SchemaError, ToolKind};
+use super::target::strict_parameters;
+use super::{ArgumentValidator, SchemaError, ToolKind, Violation};
 
 /// One callable tool.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub struct ToolEntry {
     pub name: String,
     /// Executed or recorded.
     pub kind: ToolKind,
-    /// The `openai` definition, as it is sent in a request's `tools`.
+    /// The definition, as it is sent in a request's `tools`: that of `openai`, or of `openai-strict`.
     pub definition: Value,
     /// The compiled parameters schema.
     pub validator: ArgumentValidator,
@@ -41,6 +42,32 @@ impl ToolEntry {
         let (name, parameters) = split_definition(&definition);
         let (validator, problems) = ArgumentValidator::compile_lenient(&name, parameters);
         (Self { name, kind, definition, validator, timeout }, problems)
+    }
+
+    /// The tool as strict mode takes it: its definition is that of `openai-strict`, and its validator takes the nulls
+    /// out that stand for absent properties. Ask [`super::check_target`] first whether strict mode takes it at all.
+    #[must_use]
+    pub fn into_strict(mut self) -> Self {
+        let parameters = split_definition(&self.definition).1;
+        if let Some(Value::Object(function)) = self.definition.get_mut("function") {
+            function.shift_remove("parameters");
+            function.insert(String::from("strict"), Value::Bool(true));
+            function.insert(String::from("parameters"), strict_parameters(&parameters));
+        }
+        self.validator = self.validator.restoring(parameters);
+        self
+    }
+
+    /// The arguments that the tool gets for those that the model wrote.
+    ///
+    /// # Errors
+    /// The violations, if there is one, with the arguments that have them.
+    pub fn accept(&self, mut arguments: Value) -> Result<Value, (Value, Vec<Violation>)> {
+        self.validator.restore(&mut arguments);
+        match self.validator.validate(&arguments) {
+            Ok(()) => Ok(arguments),
+            Err(violations) => Err((arguments, violations)),
+        }
     }
 }
 

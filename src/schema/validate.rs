@@ -1,7 +1,11 @@
 //! A tool's parameters schema, compiled once, against the arguments of every call.
 
+use std::borrow::Cow;
+
 use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
+
+use super::strict_reply::restore;
 
 /// A schema that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +48,8 @@ const MAX_QUOTED: usize = 200;
 #[derive(Debug)]
 pub struct ArgumentValidator {
     validator: Validator,
+    /// The parameters schema, where the model writes under a strict form of it.
+    strict: Option<Value>,
 }
 
 impl ArgumentValidator {
@@ -56,7 +62,7 @@ impl ArgumentValidator {
             .with_draft(Draft::Draft202012)
             .should_validate_formats(true)
             .build(parameters)
-            .map(|validator| Self { validator })
+            .map(|validator| Self { validator, strict: None })
             .map_err(|error| SchemaError {
                 tool: tool.to_owned(),
                 path: match error.instance_path().to_string() {
@@ -86,9 +92,33 @@ impl ArgumentValidator {
         }
     }
 
+    /// For arguments that are written under the strict form of `parameters`, the schema it was compiled from.
+    #[must_use]
+    pub(super) fn restoring(self, parameters: Value) -> Self {
+        Self { strict: Some(parameters), ..self }
+    }
+
+    /// Takes the nulls out that stand for absent properties, where the model writes under a strict schema.
+    pub fn restore(&self, arguments: &mut Value) {
+        if let Some(parameters) = &self.strict {
+            restore(parameters, arguments);
+        }
+    }
+
     /// Whether `arguments` are valid; the fast path that builds no message.
     pub fn is_valid(&self, arguments: &Value) -> bool {
-        self.validator.is_valid(arguments)
+        self.validator.is_valid(&self.restored(arguments))
+    }
+
+    fn restored<'v>(&self, arguments: &'v Value) -> Cow<'v, Value> {
+        match &self.strict {
+            None => Cow::Borrowed(arguments),
+            Some(parameters) => {
+                let mut arguments = arguments.clone();
+                restore(parameters, &mut arguments);
+                Cow::Owned(arguments)
+            }
+        }
     }
 
     /// Every violation, up to twenty.
@@ -96,12 +126,13 @@ impl ArgumentValidator {
     /// # Errors
     /// The violations, in the schema's order, if there is one.
     pub fn validate(&self, arguments: &Value) -> Result<(), Vec<Violation>> {
-        if self.validator.is_valid(arguments) {
+        let arguments = self.restored(arguments);
+        if self.validator.is_valid(&arguments) {
             return Ok(());
         }
         Err(self
             .validator
-            .iter_errors(arguments)
+            .iter_errors(&arguments)
             .take(MAX_VIOLATIONS)
             .map(|error| violation(&error).1)
             .collect())

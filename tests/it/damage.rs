@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use deftool::diagnostic::apply_fixes;
 use deftool::diagnostic::render::{json_report, render_concise, render_human};
 use deftool::project::rules;
-use deftool::schema::{Target, compile_tool, emit};
+use deftool::schema::{Target, check_tools, compile_tool, emit};
 use deftool::spec::{FileKind, format, lower};
 use deftool::syntax::parse;
 use deftool::text::{SourceFile, Sources};
@@ -105,7 +105,9 @@ fn take_whole_way(text: &str, kind: FileKind, render: bool) {
         findings.extend(compile_tool(tool).1);
     }
     for target in Target::ALL {
-        emit(target, definitions.tools.iter().filter(|tool| tool.valid));
+        let tools = || definitions.tools.iter().filter(|tool| tool.valid);
+        emit(target, tools());
+        check_tools(target, tools());
     }
     for finding in &findings {
         let edits = finding.fix.iter().flat_map(|fix| &fix.edits).map(|edit| edit.span);

@@ -3,12 +3,13 @@
 //! Without `tests/real/install` having run, these tests say that they are skipped; with `DEFTOOL_REAL=required`, as in
 //! `.ci/run`, they fail instead.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const PROMPT: &str = "What is the weather in Paris, in celsius?";
 
@@ -95,6 +96,54 @@ fn talkative() -> tempfile::TempDir {
     let worker = "(defworker :name \"talk\" :params (:temperature 0 :seed 1 :max-tokens 2000))";
     std::fs::write(folder.path().join("specs/worker.eld"), worker).unwrap();
     folder
+}
+
+/// The error of a request with a tool that must be called, `None` where it was answered.
+fn refusal(endpoint: &str, parameters: &Value) -> Option<Value> {
+    let function = json!({"name": "probe", "description": "Call this.", "parameters": parameters});
+    let body = json!({
+        "messages": [{"role": "user", "content": "Call it."}],
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": "required",
+        "max_tokens": 1
+    });
+    let body = body.to_string();
+    let address = endpoint.trim_start_matches("http://").trim_end_matches("/v1");
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str::<Value>(body).unwrap().get("error").cloned()
+}
+
+#[test]
+fn what_was_recorded_of_its_grammars_still_holds() {
+    let Some(endpoint) = shared() else { return };
+    let rows = [
+        "string",
+        "schema-true",
+        "pattern-digit",
+        "pattern-unclosed-bracket",
+        "min-length-2001",
+        "ref-to-property",
+        "ref-root",
+        "any-of-empty",
+        "additional-properties-bracket",
+        "not-true",
+    ];
+    for (name, record) in crate::llama_cpp::records() {
+        if rows.contains(&name.as_str()) {
+            let error = refusal(endpoint, &record["parameters"]);
+            assert_eq!(error.is_none(), record["required"]["status"] == 200, "{name}: {error:?}");
+        }
+    }
 }
 
 const STORY: &str = "Tell me a long story about a ship and its crew.";

@@ -1,9 +1,9 @@
 //! Every rule holds what its own documentation says.
 //!
 //! In the explanation of a rule a fenced block whose info string ends in `fails` or `repaired` is a file: its name is
-//! the second word, or `specs/example.eld` (`.el` for `el`). A run of such blocks of one sort is one project. The first
-//! has exactly one finding, of the rule; the second has none. A safe fix of the first takes the finding away. A `json`
-//! block is not checked but imported.
+//! the second word, or `specs/example.eld` (`.el` for `el`); `target=NAME` checks it for that target, too. A run of such
+//! blocks of one sort is one project. The first has exactly one finding, of the rule; the second has none. A safe fix of
+//! the first takes the finding away. A `json` block is not checked but imported.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use std::fs;
 use deftool::diagnostic::render::render_concise;
 use deftool::diagnostic::{Diagnostic, Rule};
 use deftool::project::{load, resolve_inputs, rules};
-use deftool::schema::Importer;
+use deftool::schema::{Importer, Target};
 use deftool::text::{SourceFile, Sources};
 
 /// What no short text file can show.
@@ -22,16 +22,24 @@ const OPEN_GROUPS: [&str; 2] = ["DT5", "DT6"];
 
 struct Example {
     fails: bool,
+    target: Option<Target>,
     files: BTreeMap<String, String>,
 }
 
 fn examples(rule: &Rule) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut open: Option<(bool, String, String)> = None;
+    let mut target = None;
     for line in rule.explanation().lines() {
         match (&mut open, line.strip_prefix("```")) {
             (None, Some(info)) => {
-                let words: Vec<&str> = info.split_whitespace().collect();
+                let (options, words): (Vec<&str>, Vec<&str>) =
+                    info.split_whitespace().partition(|word| word.starts_with("target="));
+                let named = options.first().and_then(|word| word.strip_prefix("target="));
+                target = named.map(|name| {
+                    let known = Target::ALL.into_iter().find(|known| known.as_str() == name);
+                    known.unwrap_or_else(|| panic!("{}: no target {name}", rule.name))
+                });
                 let fails = match words.last() {
                     Some(&"fails") => true,
                     Some(&"repaired") => false,
@@ -50,7 +58,7 @@ fn examples(rule: &Rule) -> Vec<Example> {
                     Some(last) if last.fails == fails && !last.files.contains_key(&name) => {
                         last.files.insert(name, text);
                     }
-                    _ => examples.push(Example { fails, files: BTreeMap::from([(name, text)]) }),
+                    _ => examples.push(Example { fails, target, files: BTreeMap::from([(name, text)]) }),
                 }
             }
             (Some((_, _, text)), None) => {
@@ -78,7 +86,7 @@ fn import(name: &str, text: &str) -> Found {
     Found { findings: importer.finish().findings, sources }
 }
 
-fn check(files: &BTreeMap<String, String>) -> Found {
+fn check(files: &BTreeMap<String, String>, target: Option<Target>) -> Found {
     if let Some((name, text)) = files.get_key_value("specs/example.json") {
         return import(name, text);
     }
@@ -92,7 +100,8 @@ fn check(files: &BTreeMap<String, String>) -> Found {
     let with_scripts = files.keys().any(|name| name.starts_with("scripts/"));
     let inputs = resolve_inputs(&[], folder.path()).unwrap();
     let load = if with_scripts { load } else { deftool::project::load_specs };
-    let load = load(&inputs, folder.path()).unwrap();
+    let mut load = load(&inputs, folder.path()).unwrap();
+    load.check_targets(target.as_slice());
     Found { findings: load.findings, sources: load.sources }
 }
 
@@ -122,7 +131,7 @@ fn every_rule_says_what_breaks_it_and_how_to_mend_it() {
             wrong.push(format!("{} has no failing or no repaired example", rule.name));
         }
         for example in examples {
-            let load = check(&example.files);
+            let load = check(&example.files, example.target);
             let found = findings(&load);
             let is_right = if example.fails {
                 matches!(load.findings.as_slice(), [finding] if finding.rule == rule)
@@ -148,7 +157,7 @@ fn every_rule_says_what_breaks_it_and_how_to_mend_it() {
             }
             let mut files = example.files.clone();
             files.insert(file.name.clone(), text.clone());
-            let found = findings(&check(&files));
+            let found = findings(&check(&files, example.target));
             if !found.is_empty() {
                 wrong.push(format!(
                     "{}: its fix makes\n{text}\nin which is found\n  {}",

@@ -48,9 +48,10 @@ def start(options: argparse.Namespace) -> "object":
     params.n_ctx = 4096 * options.slots
     params.cpuparams.n_threads = os.cpu_count() or 2
     params.use_jinja = True
-    params.chat_template = (HERE / "template.jinja").read_text()
+    params.chat_template = (HERE / options.template).read_text()
     params.endpoint_slots = params.endpoint_props = True
     params.warmup = False
+    params.verbosity = options.verbosity
     server = xllamacpp.Server(params)
     print(f"READY {server.listening_address}/v1", flush=True)
     return server
@@ -60,6 +61,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument("--slots", type=int, default=2)
+    parser.add_argument("--verbosity", type=int, default=3, help="from 10 on, replies show the grammar they were held to")
+    parser.add_argument("--template", default="template.jinja", help="a file beside this one")
     parser.add_argument("--forever", action="store_true", help="serve on when standard input ends")
     options = parser.parse_args()
 

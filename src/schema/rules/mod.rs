@@ -12,6 +12,17 @@ rules! {
     unresolved_reference: UNRESOLVED_REFERENCE,
     accepted_example_fails: ACCEPTED_EXAMPLE_FAILS,
     rejected_example_passes: REJECTED_EXAMPLE_PASSES,
+    refused_by_target: REFUSED_BY_TARGET,
+    may_be_refused: MAY_BE_REFUSED,
+    dropped_by_target: DROPPED_BY_TARGET,
+    annotation_lost: ANNOTATION_LOST,
+    ignored_by_target: IGNORED_BY_TARGET,
+    weakened_by_target: WEAKENED_BY_TARGET,
+    misread_by_target: MISREAD_BY_TARGET,
+    name_refused: NAME_REFUSED,
+    description_too_long: DESCRIPTION_TOO_LONG,
+    too_many_tools: TOO_MANY_TOOLS,
+    too_large: TOO_LARGE,
     invalid_json: INVALID_JSON,
     unknown_tool_shape: UNKNOWN_TOOL_SHAPE,
     nameless_tool: NAMELESS_TOOL,
@@ -27,3 +38,15 @@ rules! {
     partial_list: PARTIAL_LIST,
     not_a_schema: NOT_A_SCHEMA,
 }
+
+pub(crate) use annotation_lost::annotation_lost;
+pub(crate) use description_too_long::description_too_long;
+pub(crate) use dropped_by_target::dropped_by_target;
+pub(crate) use ignored_by_target::ignored_by_target;
+pub(crate) use may_be_refused::may_be_refused;
+pub(crate) use misread_by_target::misread_by_target;
+pub(crate) use name_refused::name_refused;
+pub(crate) use refused_by_target::refused_by_target;
+pub(crate) use too_large::too_large;
+pub(crate) use too_many_tools::too_many_tools;
+pub(crate) use weakened_by_target::weakened_by_target;

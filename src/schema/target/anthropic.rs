@@ -3,13 +3,14 @@
 use serde_json::{Value, json};
 
 use super::parameters::{Close, emit_properties, emit_required};
+use super::{Target, description_for};
 use crate::spec::Tool;
 
 /// One element of a request's `tools`.
 pub(super) fn emit_tool(tool: &Tool) -> Value {
     json!({
         "name": tool.name.value,
-        "description": tool.description.value,
+        "description": description_for(Target::Anthropic, tool).0,
         "input_schema": {
             "type": "object",
             "properties": emit_properties(tool, Close::No),

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::parameters::{Close, emit_properties, emit_required};
+use super::{Target, description_for};
 use crate::spec::Tool;
 
 /// The whole of a request's `tools`.
@@ -14,7 +15,7 @@ pub(super) fn emit_tools<'t>(tools: impl Iterator<Item = &'t Tool>) -> Value {
 fn emit_declaration(tool: &Tool) -> Value {
     json!({
         "name": tool.name.value,
-        "description": tool.description.value,
+        "description": description_for(Target::Gemini, tool).0,
         "parameters": emit_parameters(tool),
     })
 }

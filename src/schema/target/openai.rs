@@ -1,17 +1,18 @@
-//! OpenAI chat completions; Ollama takes the same.
+//! OpenAI chat completions; Ollama and llama.cpp take the same.
 
 use serde_json::{Value, json};
 
 use super::parameters::{Close, emit_properties, emit_required};
+use super::{Target, description_for};
 use crate::spec::Tool;
 
 /// One element of a request's `tools`.
-pub(super) fn emit_tool(tool: &Tool) -> Value {
+pub(super) fn emit_tool(target: Target, tool: &Tool) -> Value {
     json!({
         "type": "function",
         "function": {
             "name": tool.name.value,
-            "description": tool.description.value,
+            "description": description_for(target, tool).0,
             "parameters": emit_parameters(tool),
         }
     })

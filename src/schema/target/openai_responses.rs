@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::openai::emit_parameters;
+use super::{Target, description_for};
 use crate::spec::Tool;
 
 /// One element of a request's `tools`.
@@ -10,7 +11,7 @@ pub(super) fn emit_tool(tool: &Tool) -> Value {
     json!({
         "type": "function",
         "name": tool.name.value,
-        "description": tool.description.value,
+        "description": description_for(Target::OpenAiResponses, tool).0,
         "parameters": emit_parameters(tool),
     })
 }

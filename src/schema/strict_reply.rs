@@ -1,0 +1,141 @@
+//! The way back from a strict schema: the arguments that a spec's own schema means.
+//!
+//! Strict mode requires every property, so the model writes null for an optional one that it would have left out. In go
+//! the spec's own parameters and the arguments as they came; the nulls of optional properties that do not take null go
+//! out, at every depth. Which branch of an `anyOf` a value belongs to is told by its types, its properties and its
+//! constants; the first that fits counts.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::target::{accepts_null, required_names, resolve};
+
+/// Steps that one call may take; a schema of many like branches could take any number.
+const MAX_STEPS: usize = 1_000_000;
+/// References and branches that are followed without a step into the value.
+const MAX_HOPS: usize = 32;
+
+/// Takes the nulls out of `arguments` that stand for absent properties of `parameters`.
+pub fn restore(parameters: &Value, arguments: &mut Value) {
+    let mut walk = Walk { root: parameters, steps: MAX_STEPS };
+    walk.restore(parameters, arguments, MAX_HOPS);
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+    steps: usize,
+}
+
+impl Walk<'_> {
+    fn restore(&mut self, schema: &Value, value: &mut Value, hops: usize) {
+        let Value::Object(members) = schema else { return };
+        if self.steps == 0 || hops == 0 {
+            return;
+        }
+        self.steps -= 1;
+        if let Some(target) = members.get("$ref").and_then(|reference| resolve(self.root, reference)) {
+            self.restore(target, value, hops - 1);
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            let Some(Value::Array(branches)) = members.get(keyword) else { continue };
+            if let Some(branch) = branches.iter().find(|branch| self.fits(branch, value, hops - 1)) {
+                self.restore(branch, value, hops - 1);
+            }
+        }
+        match value {
+            Value::Object(given) => {
+                let Some(Value::Object(properties)) = members.get("properties") else { return };
+                let required = required_names(schema);
+                for (name, schema) in properties {
+                    let stands_for_absent = given.get(name).is_some_and(Value::is_null)
+                        && !required.contains(name.as_str())
+                        && !accepts_null(self.root, schema);
+                    if stands_for_absent {
+                        given.shift_remove(name);
+                    } else if let Some(value) = given.get_mut(name) {
+                        self.restore(schema, value, MAX_HOPS);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = members.get("items") else { return };
+                for item in items {
+                    self.restore(schema, item, MAX_HOPS);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    /// Whether `value` may have been written under the strict form of `schema`.
+    fn fits(&mut self, schema: &Value, value: &Value, hops: usize) -> bool {
+        let Value::Object(members) = schema else { return schema == &Value::Bool(true) };
+        if self.steps == 0 || hops == 0 {
+            return false;
+        }
+        self.steps -= 1;
+        members.iter().all(|(keyword, rule)| match (keyword.as_str(), rule) {
+            ("$ref", reference) => {
+                resolve(self.root, reference).is_some_and(|target| self.fits(target, value, hops - 1))
+            }
+            ("anyOf" | "oneOf", Value::Array(branches)) => {
+                branches.iter().any(|branch| self.fits(branch, value, hops - 1))
+            }
+            ("type", Value::String(word)) => is_of_type(value, word),
+            ("type", Value::Array(words)) => {
+                words.iter().filter_map(Value::as_str).any(|word| is_of_type(value, word))
+            }
+            ("enum", Value::Array(values)) => values.iter().any(|known| is_same(known, value)),
+            ("const", known) => is_same(known, value),
+            ("properties", Value::Object(properties)) => {
+                self.properties_fit(&required_names(schema), properties, value)
+            }
+            ("items", schema @ Value::Object(_)) => value
+                .as_array()
+                .is_none_or(|items| items.iter().all(|item| self.fits(schema, item, MAX_HOPS))),
+            _ => true,
+        })
+    }
+
+    fn properties_fit(
+        &mut self,
+        required: &HashSet<&str>,
+        properties: &Map<String, Value>,
+        value: &Value,
+    ) -> bool {
+        let Value::Object(given) = value else { return true };
+        given.keys().all(|name| properties.contains_key(name))
+            && properties.iter().all(|(name, schema)| {
+                let is_optional = !required.contains(name.as_str());
+                match given.get(name) {
+                    None => is_optional,
+                    Some(Value::Null) if is_optional => true,
+                    Some(value) => self.fits(schema, value, MAX_HOPS),
+                }
+            })
+    }
+}
+
+fn is_of_type(value: &Value, word: &str) -> bool {
+    match word {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "number" => value.is_number(),
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        _ => true,
+    }
+}
+
+/// As JSON Schema compares: 1 and 1.0 are one number.
+fn is_same(known: &Value, value: &Value) -> bool {
+    match (known, value) {
+        (Value::Number(known), Value::Number(value)) => {
+            known == value || (known.as_f64() == value.as_f64() && known.is_f64() != value.is_f64())
+        }
+        _ => known == value,
+    }
+}

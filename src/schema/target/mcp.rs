@@ -1,0 +1,29 @@
+//! The Model Context Protocol: a tool as `tools/list` tells it.
+//!
+//! `annotations` say what `:effect` says: a pure tool changes nothing, a keyed one may be called again with the same
+//! arguments (specification of 2025-11-25, `ToolAnnotations`). A tool that may run only once says nothing, which hosts
+//! read as the worst.
+
+use serde_json::{Value, json};
+
+use super::openai::emit_parameters;
+use super::{Target, description_for};
+use crate::spec::{Effect, Tool};
+
+/// One element of `tools`.
+pub(super) fn emit_tool(tool: &Tool) -> Value {
+    let mut definition = json!({
+        "name": tool.name.value,
+        "description": description_for(Target::Mcp, tool).0,
+        "inputSchema": emit_parameters(tool),
+    });
+    let annotations = match tool.effect {
+        Effect::Pure => json!({"readOnlyHint": true, "idempotentHint": true}),
+        Effect::Keyed => json!({"idempotentHint": true}),
+        Effect::Once => return definition,
+    };
+    if let Value::Object(members) = &mut definition {
+        members.insert(String::from("annotations"), annotations);
+    }
+    definition
+}

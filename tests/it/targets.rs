@@ -1,0 +1,222 @@
+//! Targets from the outside: what `compile`, `check --target` and `targets` print, and the page made of the claims.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use deftool::diagnostic::Severity;
+use deftool::project::{Load, load_specs, resolve_inputs};
+use deftool::schema::{Target, check_tools, emit};
+use deftool::spec::TargetOverride;
+use deftool::text::{Span, Spanned};
+use serde_json::Value;
+
+fn deftool(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_deftool")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn load(text: &str) -> Load {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("spec.eld"), text).unwrap();
+    let inputs = resolve_inputs(&["spec.eld".into()], folder.path()).unwrap();
+    load_specs(&inputs, folder.path()).unwrap()
+}
+
+/// Two tools, of which strict mode refuses the second.
+const TWO: &str = r#"(deftool :name "rename" :description "Rename the note."
+ :args ((:name "title" :type string :maxLength 80 :description "The new title.")))
+(deftool :name "store" :description "Store what is known."
+ :args ((:name "facts" :type object :additionalProperties (:type string) :description "The facts.")))
+"#;
+
+#[test]
+fn a_refused_tool_is_left_out_and_the_rest_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("two.eld"), TWO).unwrap();
+    let output = deftool(&["compile", "--target", "openai-strict", "two.eld"], folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    let printed: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(printed.as_array().unwrap().len(), 1);
+    assert_eq!(printed[0]["function"]["name"], "rename");
+    assert_eq!(printed[0]["function"]["parameters"]["properties"]["title"].get("maxLength"), None);
+    let said = stderr(&output);
+    assert!(said.contains("error[DT501]: openai-strict refuses `:additionalProperties`"), "{said}");
+    assert!(said.contains("two.eld:4:37"), "at the keyword: {said}");
+    assert!(said.contains("warning[DT503]: `:maxLength` is left out for openai-strict"), "{said}");
+    assert!(said.contains("deftool's own validation of the arguments still keeps to it"), "{said}");
+    assert!(said.contains("source: https://"), "{said}");
+    // Where nothing is refused, losses are said and nothing fails.
+    let output = deftool(&["compile", "--target", "gemini", "two.eld"], folder.path());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("DT503"), "{}", stderr(&output));
+    // And nothing is said where nothing is lost.
+    let output = deftool(&["compile", "two.eld"], folder.path());
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn check_adds_the_report_of_each_target_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("two.eld"), TWO).unwrap();
+    let check = |arguments: &[&str]| {
+        let arguments = [&["check", "--format", "concise", "two.eld"], arguments].concat();
+        deftool(&arguments, folder.path())
+    };
+    assert!(!stdout(&check(&[])).contains("DT5"));
+    let one = check(&["--target", "gemini"]);
+    assert_eq!(one.status.code(), Some(0), "{}", stdout(&one));
+    let expected = "two.eld:4:37: warning[DT503]: `:additionalProperties` is left out for gemini\n";
+    assert!(stdout(&one).contains(expected), "{}", stdout(&one));
+    for several in
+        [&["--target", "gemini,openai-strict"][..], &["--target", "gemini", "--target", "openai-strict"]]
+    {
+        let several = check(several);
+        assert_eq!(several.status.code(), Some(1));
+        let said = stdout(&several);
+        assert!(said.contains(expected) && said.contains("error[DT501]: openai-strict refuses"), "{said}");
+    }
+    assert_eq!(check(&["--target", "gpt"]).status.code(), Some(2));
+}
+
+#[test]
+fn targets_are_listed_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = stdout(&deftool(&["targets"], folder.path()));
+    assert_eq!(list.lines().count(), Target::ALL.len());
+    for target in Target::ALL {
+        assert!(list.lines().any(|line| line.starts_with(target.as_str())), "{list}");
+        let told = stdout(&deftool(&["targets", target.as_str()], folder.path()));
+        let json = stdout(&deftool(&["targets", target.as_str(), "--json"], folder.path()));
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let claims = json["claims"].as_array().unwrap();
+        assert_eq!(claims.len(), target.claims().len());
+        for claim in claims {
+            assert!(told.contains(claim["about"].as_str().unwrap()), "{told}");
+            assert!(claim["source"]["date"].as_str().unwrap().starts_with("202"), "{claim}");
+        }
+    }
+    let all: Value = serde_json::from_str(&stdout(&deftool(&["targets", "--json"], folder.path()))).unwrap();
+    assert_eq!(all.as_array().unwrap().len(), Target::ALL.len());
+}
+
+#[test]
+fn a_target_gets_the_description_that_is_given_for_it() {
+    let mut load = load(r#"(deftool :name "now" :description "Tell the time.")"#);
+    let text = Spanned::new(String::from("Tell the time, soon."), Span::new(1, 2));
+    let tool = &mut load.tools[0].tool;
+    for target in Target::ALL {
+        tool.overrides = vec![TargetOverride {
+            target: Spanned::new(target.as_str().to_owned(), Span::default()),
+            description: Some(text.clone()),
+        }];
+        for other in Target::ALL {
+            let has = emit(other, [&*tool]).to_string().contains("soon");
+            assert_eq!(has, target == other, "{} for {}", target.as_str(), other.as_str());
+        }
+    }
+}
+
+#[test]
+fn more_tools_than_a_request_takes_are_told_once() {
+    let tool = |number: usize| format!("(deftool :name \"t{number}\" :description \"Do.\")");
+    let text = (0..140).map(tool).collect::<Vec<_>>().join("\n");
+    let load = load(&text);
+    let findings = check_tools(Target::OpenAi, load.tools.iter().map(|loaded| &loaded.tool));
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].rule.name, "too-many-tools");
+    assert_eq!(findings[0].primary.span, load.tools[128].tool.name.span);
+    assert!(check_tools(Target::Anthropic, load.tools.iter().map(|loaded| &loaded.tool)).is_empty());
+}
+
+#[test]
+fn parameters_that_are_too_large_together_are_told_at_the_name() {
+    let values = (0..600).map(|number| format!("\"{number}\"")).collect::<Vec<_>>().join(" ");
+    let argument =
+        |name: &str| format!("(:name \"{name}\" :type string :description \"D.\" :enum [{values}])");
+    let text = format!(
+        "(deftool :name \"pick\" :description \"Pick.\" :args ({} {}))",
+        argument("a"),
+        argument("b")
+    );
+    let load = load(&text);
+    let findings = check_tools(Target::OpenAiStrict, load.tools.iter().map(|loaded| &loaded.tool));
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!((findings[0].rule.name, findings[0].severity), ("too-large-for-target", Severity::Error));
+    assert_eq!(findings[0].primary.span, load.tools[0].tool.name.span);
+    assert_eq!(emit(Target::OpenAiStrict, [&load.tools[0].tool]).to_string(), "[]");
+}
+
+/// Every target whose refusals are only likely sends every tool.
+#[test]
+fn only_certain_refusals_leave_a_tool_out() {
+    let load = load(TWO);
+    for target in Target::ALL {
+        let json = emit(target, load.valid_tools().map(|loaded| &loaded.tool)).to_string();
+        assert_eq!(json.contains("\"store\""), target != Target::OpenAiStrict, "{}", target.as_str());
+    }
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "# Targets\n\n\
+         What each API does with what a schema can say, made from the tables that `deftool check --target`, `deftool compile`\n\
+         and `deftool targets` use. Of the rows about a keyword the first whose condition holds counts. *enforced*: the target\n\
+         keeps to it; *shown*: the model reads it; *weakened*: only a part is kept; *misread*: something else is made of it;\n\
+         *ignored*: it is sent and nothing comes of it; *dropped*: deftool leaves it out; *refused*: a request with it fails.\n\
+         Who enforces a keyword then: the sampler of a local server, the provider, deftool's own validation of the arguments\n\
+         before a tool runs, or nobody.\n",
+    );
+    for target in Target::ALL {
+        write!(page, "\n## {}\n\n{}.", target.as_str(), target.summary()).unwrap();
+        if target.quarantines() {
+            page.push_str(
+                " A tool that it refuses is left out of what is compiled for it, and the rest is compiled.",
+            );
+        }
+        page.push_str(
+            "\n\n| what | where | fate | what happens | enforced by | source |\n|---|---|---|---|---|---|\n",
+        );
+        for claim in target.claims() {
+            writeln!(
+                page,
+                "| {} | {} | {} | {} | {} | {}, {} |",
+                cell(&claim.about()),
+                cell(claim.when.map_or("", |condition| condition.text)),
+                claim.fate.as_str(),
+                cell(claim.says),
+                claim.enforced_by.as_str(),
+                cell(claim.source.at),
+                claim.source.date,
+            )
+            .unwrap();
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_of_targets_is_what_the_claims_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/targets.md");
+    let page = page();
+    if std::env::var_os("DEFTOOL_BLESS").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        page == written,
+        "docs/targets.md is not what the claims say; write it anew with DEFTOOL_BLESS=1"
+    );
+}
