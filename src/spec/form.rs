@@ -153,18 +153,12 @@ fn schema_entries(members: &[Member]) -> Vec<Datum> {
     members.iter().flat_map(|member| [keyword(&member.key, member.key_span), value(member)]).collect()
 }
 
-/// Types are symbols; what is none stays the string that it is, so that nothing else is made of it.
+/// A type is a symbol. What is none stays the string that it is, and so do several types in a vector, where Emacs can
+/// write no symbols.
 fn datum_of_type(json: &Json) -> Datum {
-    match &json.kind {
-        JsonKind::String(word) if TYPES.contains(&word.as_str()) => symbol(word, json.span),
-        JsonKind::Array(words) => {
-            datum(DatumKind::Vector(words.iter().map(datum_of_type).collect()), json.span)
-        }
-        JsonKind::Null
-        | JsonKind::Bool(_)
-        | JsonKind::Number(_)
-        | JsonKind::String(_)
-        | JsonKind::Object(_) => datum_of_json(json),
+    match json.as_str().filter(|word| TYPES.contains(word)) {
+        Some(word) => symbol(word, json.span),
+        None => datum_of_json(json),
     }
 }
 

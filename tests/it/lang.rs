@@ -1,7 +1,8 @@
-//! `tests/lang/*.md`: the language's documentation and its suite in one.
+//! `tests/lang/*.md` and `docs/language.md`: the language's documentation and its suite in one.
 //!
 //! A page is prose with fenced blocks. An `eld` or `el` block is a source file; each block after it, up to the next
-//! source, says something of it: `json TARGET` is what compiles for a target, `findings` are the lines of
+//! source, says something of it: `json TARGET` is what compiles for a target, `json parameters` the `openai` parameters of
+//! the first tool, `findings` are the lines of
 //! `check --format concise` without the file name, and none means none.
 
 use std::fs;
@@ -55,12 +56,15 @@ fn findings(load: &Load) -> String {
 
 #[test]
 fn every_page_of_the_language_holds() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lang");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages: Vec<_> =
+        fs::read_dir(root.join("tests/lang")).unwrap().flatten().map(|entry| entry.path()).collect();
+    pages.push(root.join("docs/language.md"));
     let mut checked = 0;
     let mut wrong = Vec::new();
-    for entry in fs::read_dir(folder).unwrap().flatten() {
-        let page = fs::read_to_string(entry.path()).unwrap();
-        let page_name = entry.file_name().to_string_lossy().into_owned();
+    for path in pages {
+        let page = fs::read_to_string(&path).unwrap();
+        let page_name = path.file_name().unwrap().to_string_lossy().into_owned();
         let blocks = blocks(&page);
         let is_source = |block: &Block| matches!(block.info.as_str(), "eld" | "el");
         for (index, source) in blocks.iter().enumerate().filter(|(_, block)| is_source(block)) {
@@ -74,8 +78,12 @@ fn every_page_of_the_language_holds() {
                 }
                 let target =
                     claim.info.strip_prefix("json ").unwrap_or_else(|| panic!("{page_name}: {}", claim.info));
-                let target = Target::ALL.into_iter().find(|known| known.as_str() == target).unwrap();
-                let json = emit(target, load.valid_tools().map(|loaded| &loaded.tool));
+                let tools = load.valid_tools().map(|loaded| &loaded.tool);
+                let json = if target == "parameters" {
+                    emit(Target::OpenAi, tools)[0]["function"]["parameters"].clone()
+                } else {
+                    emit(Target::ALL.into_iter().find(|known| known.as_str() == target).unwrap(), tools)
+                };
                 let expected: serde_json::Value = serde_json::from_str(&claim.text).unwrap();
                 // Compared as text: the order of keys counts.
                 let (text, expected) = (json.to_string(), expected.to_string());

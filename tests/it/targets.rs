@@ -132,7 +132,7 @@ fn more_tools_than_a_request_takes_are_told_once() {
     let load = load(&text);
     let findings = check_tools(Target::OpenAi, load.tools.iter().map(|loaded| &loaded.tool));
     assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].rule.name, "too-many-tools");
+    assert_eq!(findings[0].rule.name, "too-many-tools-for-target");
     assert_eq!(findings[0].primary.span, load.tools[128].tool.name.span);
     assert!(check_tools(Target::Anthropic, load.tools.iter().map(|loaded| &loaded.tool)).is_empty());
 }

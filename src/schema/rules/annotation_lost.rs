@@ -8,12 +8,12 @@ rule! {
     ///
     /// ```eld target=openai-strict fails
     /// (deftool :name "search" :description "Search the notes."
-    ///  :args ((:name "limit" :type integer :default 10 :description "How many.")))
+    ///  :args ((:name "limit" :type integer :default 10 :optional t :description "How many.")))
     /// ```
     ///
     /// ```eld target=openai-strict repaired
     /// (deftool :name "search" :description "Search the notes."
-    ///  :args ((:name "limit" :type integer :description "How many; 10 is usual.")))
+    ///  :args ((:name "limit" :type integer :optional t :description "How many; 10 is usual.")))
     /// ```
     pub(crate) ANNOTATION_LOST, "DT504", "annotation-lost", Note
 }

@@ -8,12 +8,12 @@ rule! {
     ///
     /// ```eld target=openai-strict fails
     /// (deftool :name "tag" :description "Tag a note."
-    ///  :args ((:name "tags" :type object :properties (:author (:type string)) :additionalProperties t :description "Tags.")))
+    ///  :args ((:name "tags" :type object :properties (:author (:type string)) :additionalProperties t :description "Who it is by.")))
     /// ```
     ///
     /// ```eld target=openai-strict repaired
     /// (deftool :name "tag" :description "Tag a note."
-    ///  :args ((:name "tags" :type object :properties (:author (:type string)) :required ["author"] :description "Tags.")))
+    ///  :args ((:name "tags" :type object :properties (:author (:type string)) :required ["author"] :description "Who it is by.")))
     /// ```
     pub(crate) REFUSED_BY_TARGET, "DT501", "refused-by-target", Error
 }

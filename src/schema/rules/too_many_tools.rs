@@ -7,7 +7,7 @@ rule! {
     /// OpenAI takes 128 and answers 400 to a request with more. Offer a worker fewer, by its `:tools`: a model chooses better among few, too.
     ///
     /// The finding stands at the first tool over the limit.
-    pub(crate) TOO_MANY_TOOLS, "DT510", "too-many-tools", Warning
+    pub(crate) TOO_MANY_TOOLS, "DT510", "too-many-tools-for-target", Warning
 }
 
 /// The finding.

@@ -63,11 +63,7 @@ impl Lowerer {
                 self.findings.push(rules::missing_description::finding(at, &tool.name.value));
             }
         } else {
-            let checks = [
-                rules::unfinished_description::check,
-                rules::description_is_name::check,
-                rules::long_description::check,
-            ];
+            let checks = [rules::unfinished_description::check, rules::description_is_name::check];
             self.findings.extend(checks.iter().find_map(|check| check(&tool)));
         }
         if !self.has_error() {

@@ -21,7 +21,6 @@ rules! {
     useless_grant: USELESS_GRANT,
     description_is_name: DESCRIPTION_IS_NAME,
     unfinished_description: UNFINISHED_DESCRIPTION,
-    long_description: LONG_DESCRIPTION,
     builtin_name: BUILTIN_NAME,
     useless_on_exit: USELESS_ON_EXIT,
     repeated_item: REPEATED_ITEM,

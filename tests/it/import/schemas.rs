@@ -16,7 +16,7 @@ fn key() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-z_]{1,8}".prop_map(|name| name),
         1 => prop::sample::select(odd),
-        1 => prop::collection::vec(any::<char>(), 0..6).prop_map(|name| name.into_iter().collect::<String>()),
+        1 => prop::collection::vec(any::<char>(), 1..6).prop_map(|name| name.into_iter().collect::<String>()),
     ]
 }
 
@@ -103,7 +103,7 @@ pub(super) fn schema(dialect: Dialect) -> impl Strategy<Value = Value> {
             prop_oneof![
                 anything.clone().prop_map(|inner| json!({"type": "object", "additionalProperties": inner})),
                 anything.prop_map(|inner| json!({"not": inner, "type": ["string", "null"]})),
-                some().prop_map(|all| json!({"allOf": all, "oneOf": [], "$comment": ""})),
+                some().prop_map(|all| json!({"allOf": all, "$comment": ""})),
                 (key(), inner.clone()).prop_map(|(key, inner)| {
                     json!({"type": "object", "patternProperties": {(key): inner}, "propertyNames": {}})
                 }),
