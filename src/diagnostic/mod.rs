@@ -9,7 +9,7 @@ mod rule;
 
 use serde::Serialize;
 
-use crate::text::{Location, Span, is_control};
+use crate::text::{Location, Span, one_line};
 
 pub use fix::{Fixed, apply_fixes};
 pub use rule::Rule;
@@ -95,6 +95,7 @@ impl Diagnostic {
             rule,
             severity: rule.severity,
             primary,
+            // What a message quotes may hold anything.
             message: one_line(message.into()),
             label: None,
             labels: Vec::new(),
@@ -153,22 +154,6 @@ impl Diagnostic {
         self.fix = Some(Fix { title, edits: vec![Edit { span, replacement }], is_safe });
         self
     }
-}
-
-/// `text` with control characters written as escapes: what a message quotes may hold any.
-fn one_line(text: String) -> String {
-    if !text.contains(is_control) {
-        return text;
-    }
-    let mut line = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_control(character) {
-            line.extend(character.escape_default());
-        } else {
-            line.push(character);
-        }
-    }
-    line
 }
 
 /// How many findings of each severity.

@@ -21,6 +21,7 @@ mod tool_set;
 mod validate;
 
 pub use compile::compile_tool;
+pub use examples::{Example, Expected, Refusal, try_examples};
 pub use gptel::emit_gptel;
 pub use import::{Import, ImportFormat, Importer};
 pub use strict_reply::restore;

@@ -140,7 +140,11 @@ impl ArgumentValidator {
 
     /// The first violation with the JSON pointer of its place.
     pub(super) fn first_violation(&self, arguments: &Value) -> Option<(String, Violation)> {
-        self.validator.iter_errors(arguments).next().map(|error| violation(&error))
+        let arguments = self.restored(arguments);
+        if self.validator.is_valid(&arguments) {
+            return None;
+        }
+        self.validator.iter_errors(&arguments).next().map(|error| violation(&error))
     }
 }
 

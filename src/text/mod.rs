@@ -76,6 +76,22 @@ pub fn is_control(character: char) -> bool {
     character.is_control() || turns
 }
 
+/// `text` with control characters written as escapes, line ends among them.
+pub fn one_line(text: String) -> String {
+    if !text.contains(is_control) {
+        return text;
+    }
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_control(character) {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
 /// `1 tool`, `2 tools`.
 pub fn count(number: usize, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })

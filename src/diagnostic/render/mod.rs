@@ -6,6 +6,7 @@ mod github;
 mod human;
 mod json;
 mod junit;
+mod junit_xml;
 mod sarif;
 
 pub use concise::render_concise;
@@ -13,5 +14,6 @@ pub use github::render_github;
 #[cfg(feature = "cli")]
 pub use human::render_human;
 pub use json::{JsonFinding, JsonFix, JsonReport, json_report};
-pub use junit::junit_report;
+pub use junit::{findings_case, junit_report};
+pub use junit_xml::{JunitCase, JunitFailure, JunitSuite, junit_xml};
 pub use sarif::{SarifLog, sarif_log};
