@@ -17,6 +17,7 @@ mod live_tools;
 mod new;
 mod output;
 mod report;
+mod rerun;
 mod rule;
 mod run;
 mod script_log;

@@ -14,7 +14,7 @@ use notify::{RecursiveMode, Watcher};
 
 use super::discover::is_script;
 use super::scripts::script_places;
-use super::{Input, Load, LoadedTool, ProjectError, load, resolve_inputs};
+use super::{Input, Load, LoadedTool, ProjectError, resolve_inputs};
 
 /// From a hint to the second look: editors write in several steps.
 const DEBOUNCE: Duration = Duration::from_millis(40);
@@ -23,7 +23,7 @@ const MAX_DEBOUNCE: Duration = Duration::from_millis(250);
 /// Between looks without a hint.
 pub(super) const SWEEP: Duration = Duration::from_secs(1);
 
-/// Loads what `paths` mean, seen from `folder`, and loads it again whenever one of its files is another, until `told`
+/// Loads what `paths` mean, seen from `folder`, with `load`, and loads it again whenever one of its files is another, until `told`
 /// breaks off. Names in messages are relative to `from`. Files of no project are looked at every second.
 ///
 /// # Errors
@@ -32,6 +32,7 @@ pub fn keep_loading(
     paths: &[PathBuf],
     folder: &Path,
     from: &Path,
+    load: impl Fn(&[Input], &Path) -> Result<Load, ProjectError>,
     mut told: impl FnMut(Result<&mut Load, &ProjectError>) -> ControlFlow<()>,
 ) -> Result<(), ProjectError> {
     let resolve = || resolve_inputs(paths, folder);
