@@ -37,6 +37,8 @@ pub(super) enum Command {
     Targets(TargetsOptions),
     /// Make specs of the tool definitions of others
     Import(ImportOptions),
+    /// Run the examples of the specs, without a model
+    Test(TestOptions),
     /// Call one tool, validated, without a model
     Call(CallOptions),
     /// Run one request through a worker, streamed
@@ -164,6 +166,34 @@ pub(super) struct TargetsOptions {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TestOptions {
+    /// Files, scripts, folders or projects; none: the project around the current folder
+    pub(super) paths: Vec<PathBuf>,
+    /// Only the tools with this in their names
+    #[arg(long, value_name = "TEXT")]
+    pub(super) filter: Option<String>,
+    /// How results are written
+    #[arg(long, value_enum, default_value_t = TestFormat::Human)]
+    pub(super) format: TestFormat,
+    /// Run them again on every save
+    #[arg(long)]
+    pub(super) watch: bool,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum TestFormat {
+    /// One line a test, for people
+    Human,
+    /// One JSON object, for programs
+    Json,
+    /// A test report in XML, for GitLab and Jenkins
+    Junit,
 }
 
 #[derive(Debug, Args)]

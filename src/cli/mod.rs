@@ -23,6 +23,9 @@ mod run;
 mod script_log;
 mod show;
 mod targets;
+mod test;
+mod test_report;
+mod test_run;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -114,6 +117,7 @@ pub fn main() -> ExitCode {
         Command::Compile(options) => compile::run(&options),
         Command::Targets(options) => Ok(targets::run(&options)),
         Command::Import(options) => import::run(&options),
+        Command::Test(options) => test::run(&options),
         Command::Call(options) => call::run(&options),
         Command::Run(options) => run::run(&options),
         Command::Watch(options) => watch::run(&options),

@@ -46,7 +46,9 @@ pub(super) fn run(options: &NewOptions) -> Result<Exit, CliError> {
 const SPEC: &str = r#"(deftool
  :name "NAME"
  :description "Say what it does and when a model should use it."
- :args ((:name "text" :type string :description "Say what to write here.")))
+ :args ((:name "text" :type string :description "Say what to write here."))
+ :accepts [(:text "hello")]
+ :rejects [()])
 "#;
 
 const SCRIPT: &str = "-- Arguments arrive in :args order. Return any JSON value.

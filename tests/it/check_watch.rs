@@ -1,71 +1,19 @@
 //! `check --watch`: the real binary, told of saves.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
-use serde_json::Value;
+use crate::support::project::Project;
+use crate::support::watching::{LIMIT, Watching};
 
-use crate::support::project::{Project, command_in};
-
-const LIMIT: Duration = Duration::from_secs(20);
-
-struct Watching {
-    child: Child,
-    stdout: Receiver<String>,
-    stderr: Receiver<String>,
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn lines(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
-    let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            let _ = sender.send(line);
-        }
-    });
-    lines
-}
-
-impl Watching {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let mut command = command_in(folder, &[&["check", "--watch"], arguments].concat());
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let stdout = lines(child.stdout.take().unwrap());
-        let stderr = lines(child.stderr.take().unwrap());
-        Self { child, stdout, stderr }
-    }
-
-    /// The JSON line of the next run.
-    fn report(&self) -> Value {
-        serde_json::from_str(&self.stdout.recv_timeout(LIMIT).unwrap()).unwrap()
-    }
-
-    /// Waits for a line on stderr that ends so.
-    fn said(&self, end: &str) {
-        loop {
-            let line = self.stderr.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("nothing ends in {end:?}"));
-            if line.ends_with(end) {
-                return;
-            }
-        }
-    }
+fn check(folder: &Path, arguments: &[&str]) -> Watching {
+    Watching::start(folder, "check", arguments)
 }
 
 #[test]
 fn every_save_of_a_spec_or_script_is_checked() {
     let project = Project::new();
-    let watching = Watching::start(&project.path("."), &["--format", "json"]);
+    let watching = check(&project.path("."), &["--format", "json"]);
     assert_eq!(watching.report()["summary"]["errors"], 0);
     project.write("scripts/count.lua", "return function() end\n");
     assert_eq!(watching.report()["findings"][0]["name"], "script-arity");
@@ -81,7 +29,7 @@ fn every_save_of_a_spec_or_script_is_checked() {
 #[test]
 fn people_see_findings_time_and_summary_until_ctrl_c() {
     let project = Project::new();
-    let mut watching = Watching::start(&project.path("."), &["--format", "concise"]);
+    let mut watching = check(&project.path("."), &["--format", "concise"]);
     watching.said(" 3 tools in 1 file: all good; watching, Ctrl-C ends");
     project.write("specs/new.eld", "(defexit :name \"two words\" :description \"Say it.\")\n");
     let line = watching.stdout.recv_timeout(LIMIT).unwrap();
@@ -98,7 +46,7 @@ fn paths_are_watched_too() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("loose.eld");
     fs::write(&path, "(deftool :name \"a\" :description \"d\")\n").unwrap();
-    let watching = Watching::start(folder.path(), &["--format", "json", "loose.eld"]);
+    let watching = check(folder.path(), &["--format", "json", "loose.eld"]);
     assert_eq!(watching.report()["summary"]["errors"], 0);
     fs::write(&path, "(deftool :name \"a b\" :description \"d\")\n").unwrap();
     assert_eq!(watching.report()["summary"]["errors"], 1);
@@ -114,7 +62,7 @@ fn paths_are_watched_too() {
     assert_eq!(watching.report()["summary"]["errors"], 0);
 
     let project = Project::new();
-    let watching = Watching::start(&project.path("."), &["--format", "json", "scripts/count.lua"]);
+    let watching = check(&project.path("."), &["--format", "json", "scripts/count.lua"]);
     assert_eq!(watching.report()["summary"]["errors"], 0);
     project.write("scripts/broken.lua", "return function(\n");
     watching.said("1 tool in 1 file: all good; watching, Ctrl-C ends");
@@ -126,7 +74,7 @@ fn paths_are_watched_too() {
 fn what_cannot_be_read_at_first_is_not_watched() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&[][..], &["gone.eld"]] {
-        let mut watching = Watching::start(folder.path(), arguments);
+        let mut watching = check(folder.path(), arguments);
         assert_eq!(watching.child.wait().unwrap().code(), Some(2), "{arguments:?}");
     }
 }

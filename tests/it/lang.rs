@@ -3,7 +3,8 @@
 //! A page is prose with fenced blocks. An `eld` or `el` block is a source file; each block after it, up to the next
 //! source, says something of it: `json TARGET` is what compiles for a target, `json parameters` the `openai` parameters of
 //! the first tool, `findings` are the lines of
-//! `check --format concise` without the file name, and none means none.
+//! `check --format concise` without the file name, and none means none. A `console` block is a command and what it prints
+//! where the source is `spec.eld` (or `.el`), stdout before stderr.
 
 use std::fs;
 use std::path::Path;
@@ -11,6 +12,8 @@ use std::path::Path;
 use deftool::diagnostic::render::render_concise;
 use deftool::project::{Load, load_specs, resolve_inputs};
 use deftool::schema::{Target, emit};
+
+use crate::support::project::Project;
 
 struct Block {
     info: String,
@@ -54,6 +57,21 @@ fn findings(load: &Load) -> String {
         .collect()
 }
 
+/// What the command of a console block prints, where that is not what stands there.
+fn differs(console: &str, source: &Block) -> Option<String> {
+    let (command, expected) = console.split_once('\n').unwrap();
+    let arguments: Vec<&str> = command
+        .strip_prefix("$ deftool ")
+        .expect("a console block begins with a command")
+        .split(' ')
+        .collect();
+    let project = Project::empty();
+    project.write(&format!("spec.{}", source.info), &source.text);
+    let ended = project.run(&arguments);
+    let got = ended.stdout + &ended.stderr;
+    (got != expected).then(|| format!("{command} printed\n{got}"))
+}
+
 #[test]
 fn every_page_of_the_language_holds() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -74,6 +92,12 @@ fn every_page_of_the_language_holds() {
                 checked += 1;
                 if claim.info == "findings" {
                     expected_findings.clone_from(&claim.text);
+                    continue;
+                }
+                if claim.info == "console" {
+                    wrong.extend(
+                        differs(&claim.text, source).map(|got| format!("{page_name}:{}: {got}", claim.line)),
+                    );
                     continue;
                 }
                 let target =

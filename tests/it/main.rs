@@ -31,6 +31,7 @@ mod strict;
 mod support;
 mod syntax;
 mod targets;
+mod test_command;
 mod values;
 mod worker;
 mod write;

@@ -54,7 +54,9 @@ pub fn junit_xml(suites: &[JunitSuite]) -> String {
             "  <testsuite name=\"{name}\" file=\"{name}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"0\">",
             suite.cases.len()
         );
-        suite.cases.iter().for_each(|case| write_case(&mut body, case));
+        for case in &suite.cases {
+            write_case(&mut body, case);
+        }
         body.push_str("  </testsuite>\n");
     }
     format!(

@@ -5,3 +5,4 @@
 
 pub(crate) mod project;
 pub(crate) mod server;
+pub(crate) mod watching;

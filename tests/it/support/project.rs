@@ -27,8 +27,13 @@ const COUNT: &str = "return function(text, times)\n  return { length = #text * (
 const BROKEN: &str = "local function fail()\n  error('no luck')\nend\nreturn function()\n  fail()\nend\n";
 
 impl Project {
+    /// A folder with nothing in it yet.
+    pub(crate) fn empty() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
     pub(crate) fn new() -> Self {
-        let project = Self { folder: tempfile::tempdir().unwrap() };
+        let project = Self::empty();
         project.write("specs/tools.eld", SPECS);
         project.write("scripts/count.lua", COUNT);
         project.write("scripts/broken.lua", BROKEN);

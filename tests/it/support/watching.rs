@@ -1,0 +1,64 @@
+//! The real binary with `--watch`, told of saves.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::project::command_in;
+
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+
+/// A command that watches, until it is dropped.
+pub(crate) struct Watching {
+    pub(crate) child: Child,
+    pub(crate) stdout: Receiver<String>,
+    pub(crate) stderr: Receiver<String>,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            let _ = sender.send(line);
+        }
+    });
+    lines
+}
+
+impl Watching {
+    /// `command --watch` in a folder.
+    pub(crate) fn start(folder: &Path, command: &str, arguments: &[&str]) -> Self {
+        let mut command = command_in(folder, &[&[command, "--watch"], arguments].concat());
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = lines(child.stdout.take().unwrap());
+        let stderr = lines(child.stderr.take().unwrap());
+        Self { child, stdout, stderr }
+    }
+
+    /// The JSON line of the next run.
+    pub(crate) fn report(&self) -> Value {
+        serde_json::from_str(&self.stdout.recv_timeout(LIMIT).unwrap()).unwrap()
+    }
+
+    /// Waits for a line on stderr that ends so.
+    pub(crate) fn said(&self, end: &str) {
+        loop {
+            let line = self.stderr.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("nothing ends in {end:?}"));
+            if line.ends_with(end) {
+                return;
+            }
+        }
+    }
+}

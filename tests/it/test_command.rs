@@ -1,0 +1,252 @@
+//! `deftool test`: the project in `tests/test_command` and, beside it, what must come out in each format; then what is run
+//! and what is not, exit codes, hostile values and `--watch`.
+//!
+//! `DEFTOOL_BLESS=1` writes what came out.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::project::{Ended, Project, command_in};
+use crate::support::watching::{LIMIT, Watching};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/test_command")
+}
+
+fn deftool(arguments: &[&str]) -> Ended {
+    let mut command = command_in(&root().join("project"), arguments);
+    Ended::of(command.env_remove("CLICOLOR_FORCE").output().unwrap())
+}
+
+fn results(ended: &Ended) -> Vec<Value> {
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    report["results"].as_array().unwrap().clone()
+}
+
+/// A project with one spec file and no script.
+fn project_of(spec: &str) -> Project {
+    let project = Project::empty();
+    project.write("specs/a.eld", spec);
+    project
+}
+
+const KEPT: &str = "(deftool :name \"kept\" :description \"Keep it.\"
+ :args ((:name \"x\" :type integer :description \"An x.\"))
+ :accepts [(:x 1)]
+ :rejects [(:x \"1\")])\n";
+const BROKEN_PROMISE: &str = "(deftool :name \"promise\" :description \"Promise it.\"
+ :args ((:name \"x\" :type integer :description \"An x.\"))
+ :accepts [(:x \"1\")])\n";
+const WITHOUT: &str = "(deftool :name \"without\" :description \"Go without.\" :args ())\n";
+const BROKEN: &str = "(deftool :name \"broken\" :description \"Break it.\"
+ :args ((:name \"x\" :type strin :description \"An x.\")) :accepts [(:x 1)])\n";
+
+#[test]
+fn each_format_writes_what_stands_beside_the_project() {
+    let mut wrong = Vec::new();
+    let mut compare = |file: &str, written: &str| {
+        let path = root().join(file);
+        if std::env::var("DEFTOOL_BLESS").is_ok() {
+            fs::write(path, written).unwrap();
+        } else if fs::read_to_string(path).unwrap_or_default() != written {
+            wrong.push(format!("{file} differs; written was\n{written}"));
+        }
+    };
+    for (format, file, summary) in
+        [("human", "human.txt", true), ("json", "json.json", false), ("junit", "junit.xml", true)]
+    {
+        let ended = deftool(&["test", "--format", format]);
+        assert_eq!(ended.code, Some(1), "{format}");
+        compare(file, &ended.stdout);
+        if summary {
+            compare("summary.txt", &ended.stderr);
+        } else {
+            assert_eq!(ended.stderr, "", "{format}");
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// What is run is what `check` tells of, at the same places, and what a call is told.
+#[test]
+fn failing_examples_are_the_findings_of_check() {
+    let place = |json: &Value| (json["file"].clone(), json["line"].clone(), json["column"].clone());
+    let failed: Vec<_> = results(&deftool(&["test", "--format", "json"]))
+        .iter()
+        .filter(|result| result["ok"] == false)
+        .map(|result| {
+            let violation = &result["violation"];
+            let at = if violation.is_object() { violation } else { result };
+            place(&json!({"file": result["file"], "line": at["line"], "column": at["column"]}))
+        })
+        .collect();
+    let report: Value = serde_json::from_str(&deftool(&["check", "--format", "json"]).stdout).unwrap();
+    let told: Vec<_> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| ["DT245", "DT246"].iter().any(|code| finding["rule"] == *code))
+        .map(place)
+        .collect();
+    assert!(!failed.is_empty());
+    assert_eq!(failed, told);
+    let called = deftool(&["call", "set_volume", "{\"percent\": 101}"]);
+    assert!(called.stderr.contains(".percent: 101 is greater than the maximum of 100"), "{called:?}");
+}
+
+#[test]
+fn exit_codes_and_summaries() {
+    let case = |spec: &str, arguments: &[&str], code: i32, said: &str| {
+        let ended = project_of(spec).run(&[&["test"], arguments].concat());
+        assert_eq!(ended.code, Some(code), "{spec} {arguments:?}: {ended:?}");
+        assert_eq!(ended.stderr.lines().next(), Some(said), "{spec} {arguments:?}");
+        ended
+    };
+    case(KEPT, &[], 0, "2 examples of 1 tool: 2 ok");
+    case(BROKEN_PROMISE, &[], 1, "1 example of 1 tool: 1 failed");
+    let all = [KEPT, BROKEN_PROMISE, WITHOUT, BROKEN].concat();
+    let summary =
+        "3 examples of 2 tools: 2 ok, 1 failed; 1 tool without examples; 1 error, so 1 tool was left out";
+    let ended = case(&all, &[], 1, summary);
+    assert!(ended.stdout.contains("error[DT204]") && !ended.stdout.contains("broken accepts"), "{ended:?}");
+    assert!(!ended.stdout.contains("DT245"), "a failing example is told once: {ended:?}");
+    case(BROKEN, &["--format", "junit"], 1, "no examples; 1 error, so 1 tool was left out");
+    // Wrong, but not a tool's.
+    let worker = KEPT.to_owned() + "(defworker :name \"w\" :max-output 7)(deftool";
+    let ended = case(&worker, &[], 1, "2 examples of 1 tool: 2 ok; 1 error");
+    assert!(ended.stdout.contains("never closed"), "{ended:?}");
+
+    let ended = case(WITHOUT, &[], 0, "no examples of 1 tool");
+    assert!(ended.stdout.is_empty() && ended.stderr.contains(":accepts ["), "{ended:?}");
+    case("", &[], 0, "no examples");
+    case(KEPT, &["--filter", "keep"], 2, "error: no tool has `keep` in its name");
+    case(
+        KEPT,
+        &["--watch", "--format", "junit"],
+        2,
+        "error: --watch writes human or json; JUnit is one file a run",
+    );
+    assert_eq!(project_of(KEPT).run(&["test", "gone.eld"]).code, Some(2));
+    let nowhere = tempfile::tempdir().unwrap();
+    assert_eq!(command_in(nowhere.path(), &["test"]).output().unwrap().status.code(), Some(2));
+}
+
+/// The examples of a tool do not wait for its script.
+#[test]
+fn no_script_is_needed_or_looked_at() {
+    let project = project_of(KEPT);
+    project.write("scripts/kept.lua", "this is no Lua");
+    assert_eq!(project.run(&["check"]).code, Some(1));
+    assert_eq!(project.run(&["test"]).code, Some(0));
+    // A script as a path: the tools that use it.
+    project.write("specs/b.eld", BROKEN_PROMISE);
+    let ended = project.run(&["test", "scripts/kept.lua"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "2 examples of 1 tool: 2 ok\n"));
+}
+
+#[test]
+fn a_filter_chooses_tools_and_what_is_said_of_them() {
+    let project = project_of(&[KEPT, BROKEN_PROMISE].concat());
+    project.write("specs/b.eld", [BROKEN, WITHOUT].concat() + "(deftool");
+    for (filter, code, results, errors) in [
+        ("kept", 0, 2, 0),
+        ("promise", 1, 1, 0),
+        ("ro", 1, 1, 2), // promise and broken, and the file of broken is unclosed
+        ("without", 1, 0, 1),
+        ("", 1, 3, 2),
+    ] {
+        let ended = project.run(&["test", "--format", "json", "--filter", filter]);
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let number = |list: &str| report[list].as_array().unwrap().len();
+        assert_eq!(ended.code, Some(code), "{filter}: {report:#}");
+        assert_eq!((number("results"), number("findings")), (results, errors), "{filter}: {report:#}");
+        assert_eq!(report["summary"]["examples"], results);
+    }
+}
+
+/// In an `.el` file a later definition replaces an earlier one; what was said of that still is an error.
+#[test]
+fn a_tool_that_is_replaced_is_left_out() {
+    let project = Project::empty();
+    project.write("specs/a.el", BROKEN_PROMISE.to_owned() + &BROKEN_PROMISE.replace("(:x \"1\")", "(:x 1)"));
+    let ended = project.run(&["test", "--format", "json"]);
+    assert_eq!(results(&ended).len(), 1, "{ended:?}");
+    assert_eq!(results(&ended)[0]["ok"], true);
+    assert_eq!(ended.code, project.run(&["check"]).code);
+}
+
+#[test]
+fn hostile_values_are_told_on_one_line_and_take_no_time() {
+    let deep = "(:a ".repeat(100) + "1" + &")".repeat(100);
+    let mut spec = format!(
+        "(deftool :name \"t\" :description \"Take anything.\"
+ :args ((:name \"x\" :type string :maxLength 3 :optional t :description \"An x.\")
+        (:name \"y\" :type object :optional t :description \"A y.\" :additionalProperties (:type object :additionalProperties :json-false)))
+ :accepts [(:x \"{}\") (:y (:a {deep})) (:x \"\\e[31m\\n]]>\\u202e\") (:y (:\\\u{1b}key\\\n\\<new 1))]
+ :rejects [",
+        "x".repeat(1_000_000)
+    );
+    // On one line.
+    for _ in 0..10_000 {
+        let _ = write!(spec, "(:x \"abcd\") ");
+    }
+    let project = project_of(&(spec + "])\n"));
+    for format in ["human", "json", "junit"] {
+        let start = Instant::now();
+        let ended = project.run(&["test", "--format", format]);
+        assert!(start.elapsed() < Duration::from_secs(10), "{format} took {:?}", start.elapsed());
+        assert_eq!(ended.code, Some(1));
+        let is_harmful = |c: char| c != '\n' && (c.is_control() || (format == "human" && c == '\u{202e}'));
+        assert!(!ended.stdout.contains(is_harmful), "{format}");
+        match format {
+            "human" => {
+                assert_eq!(ended.stdout.lines().count(), 10_004);
+                assert_eq!(ended.stdout.matches("FAIL ").count(), 4);
+                assert!(ended.stdout.contains(": .y.\\u{1b}key\\n<new: 1 is not of type \"object\"\n"));
+            }
+            "json" => assert_eq!(results(&ended).len(), 10_004),
+            _ => {
+                assert_eq!(ended.stdout.matches("<testcase ").count(), 10_004);
+                assert_eq!(ended.stdout.matches("</failure>").count(), 4);
+                assert!(
+                    ended.stdout.contains("message=\".y.\\u{1b}key\\n&lt;new: 1"),
+                    "{}",
+                    &ended.stdout[..3000]
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_save_is_tested() {
+    let project = project_of(KEPT);
+    let watching = Watching::start(&project.path("."), "test", &["--format", "json"]);
+    assert_eq!(watching.report()["summary"]["ok"], 2);
+    project.write("specs/a.eld", BROKEN_PROMISE);
+    assert_eq!(watching.report()["results"][0]["ok"], false);
+    watching.said(" 1 example of 1 tool: 1 failed; watching, Ctrl-C ends");
+    project.write("specs/a.eld", BROKEN);
+    assert_eq!(watching.report()["findings"][0]["rule"], "DT204");
+    project.write("specs/a.eld", KEPT);
+    assert_eq!(watching.report()["summary"]["ok"], 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn people_watch_until_ctrl_c() {
+    let project = project_of(KEPT);
+    let mut watching = Watching::start(&project.path("."), "test", &["--filter", "kept"]);
+    assert_eq!(watching.stdout.recv_timeout(LIMIT).unwrap(), "ok   kept accepts 1 specs/a.eld:3:12");
+    watching.said("2 examples of 1 tool: 2 ok");
+    watching.said(" watching, Ctrl-C ends");
+    project.write("specs/a.eld", BROKEN_PROMISE);
+    watching.said(" no tool has `kept` in its name; watching, Ctrl-C ends");
+    let pid = watching.child.id().to_string();
+    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert_eq!(watching.child.wait().unwrap().code(), Some(130));
+}
