@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::discover::identity;
 use super::levels::{self, Allow, Denied};
@@ -12,7 +12,7 @@ use super::scripts::{find_script, load_scripts};
 use super::{Input, Overlay, ProjectError, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
-use crate::schema::{Target, ToolEntry, check_tools, compile_tool};
+use crate::schema::{Target, ToolEntry, check_tool, check_tools, compile_tool};
 use crate::script::Script;
 use crate::spec::{FileKind, Lint, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
@@ -59,10 +59,17 @@ pub struct LoadedTool {
     pub tool: Tool,
     /// Name of the file it stands in; unlike the source's number it means the same in every load.
     pub file: Arc<str>,
-    /// What a request holds of it.
-    pub entry: Arc<ToolEntry>,
+    /// What a request holds of it, made when it is asked for: a check needs none.
+    entry: Arc<OnceLock<Arc<ToolEntry>>>,
     /// What runs it.
     pub script: ScriptState,
+}
+
+impl LoadedTool {
+    /// What a request holds of it.
+    pub fn entry(&self) -> &Arc<ToolEntry> {
+        self.entry.get_or_init(|| Arc::new(compile_tool(&self.tool)))
+    }
 }
 
 /// The script of a tool.
@@ -254,14 +261,17 @@ fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
     }
     let name: Arc<str> = Arc::from(file.name.as_str());
     for tool in definitions.tools {
-        let tool = Tool { valid: tool.valid && !is_damaged(tool.span), ..tool };
-        let (entry, findings) = compile_tool(&tool);
+        let mut tool = Tool { valid: tool.valid && !is_damaged(tool.span), ..tool };
         // What is wrong with a broken form was told already.
-        load.findings.extend(findings.into_iter().filter(|_| tool.valid));
+        if tool.valid {
+            let findings = check_tool(&tool);
+            tool.valid = !findings.iter().any(|finding| finding.severity == Severity::Error);
+            load.findings.extend(findings);
+        }
         load.tools.push(LoadedTool {
             tool,
             file: Arc::clone(&name),
-            entry: Arc::new(entry),
+            entry: Arc::default(),
             script: ScriptState::None,
         });
     }
