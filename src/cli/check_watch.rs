@@ -20,18 +20,12 @@ pub(super) fn run(options: &CheckOptions, place: &Place) -> Result<Exit, CliErro
             return Err(CliError::Usage(String::from(message)));
         }
     }
-    let (paths, strict, targets) = (options.paths.clone(), options.strict, options.targets.clone());
+    let (paths, strict, how) = (options.paths.clone(), options.strict, options.load_options());
     let (folder, current) = (place.folder.clone(), place.current.clone());
     let (ended, end) = tokio::sync::oneshot::channel();
     let watch = move || {
-        let told = |loaded: Result<&mut Load, &ProjectError>| {
-            let loaded = loaded.map(|load| {
-                load.check_targets(&targets);
-                &*load
-            });
-            tell(loaded, format, strict)
-        };
-        let _ = ended.send(keep_loading(&paths, &folder, &current, told));
+        let told = |loaded: Result<&Load, &ProjectError>| tell(loaded, format, strict);
+        let _ = ended.send(keep_loading(&paths, &folder, &current, &how, told));
     };
     std::thread::Builder::new()
         .name(String::from("deftool-check"))

@@ -10,7 +10,7 @@ use std::fs;
 
 use deftool::diagnostic::render::render_concise;
 use deftool::diagnostic::{Diagnostic, Rule};
-use deftool::project::{load, resolve_inputs, rules};
+use deftool::project::{LoadOptions, load_with, resolve_inputs, rules};
 use deftool::schema::{Importer, Target};
 use deftool::text::{SourceFile, Sources};
 
@@ -99,9 +99,9 @@ fn check(files: &BTreeMap<String, String>, target: Option<Target>) -> Found {
     // Scripts matter where the example brings one; elsewhere every tool would lack its own.
     let with_scripts = files.keys().any(|name| name.starts_with("scripts/"));
     let inputs = resolve_inputs(&[], folder.path()).unwrap();
-    let load = if with_scripts { load } else { deftool::project::load_specs };
-    let mut load = load(&inputs, folder.path()).unwrap();
-    load.check_targets(target.as_slice());
+    let options =
+        LoadOptions { with_scripts, targets: target.into_iter().collect(), ..LoadOptions::default() };
+    let load = load_with(&inputs, folder.path(), &options).unwrap();
     Found { findings: load.findings, sources: load.sources }
 }
 
