@@ -110,7 +110,7 @@ fn read_arguments(options: &CallOptions, generation: &Generation) -> Result<Map<
             "the arguments of `{name}` must be a JSON object, as in {{\"name\": \"value\"}}"
         )));
     }
-    if let Err(violations) = loaded.entry.validator.validate(&value) {
+    if let Err(violations) = loaded.entry().validator.validate(&value) {
         let mut told = violations.iter().map(ToString::to_string);
         let first = told.next().unwrap_or_default();
         let rest: Vec<String> = told.collect();

@@ -6,7 +6,7 @@ use super::report::{describe, print_report};
 use super::rerun::Rerun;
 use super::{CliError, Exit, Place};
 use crate::diagnostic::render::json_report;
-use crate::project::{Load, load};
+use crate::project::Load;
 
 /// Until Ctrl-C, or until nobody reads any more.
 pub(super) fn run(options: &CheckOptions, place: &Place) -> Result<Exit, CliError> {
@@ -18,12 +18,10 @@ pub(super) fn run(options: &CheckOptions, place: &Place) -> Result<Exit, CliErro
             return Err(CliError::Usage(String::from(message)));
         }
     }
-    let (strict, targets) = (options.strict, options.targets.clone());
-    let report = move |load: &mut Load| {
-        load.check_targets(&targets);
-        tell(load, format, strict)
-    };
-    Rerun { load, clears_screen: format != Format::Json, report }.watch(&options.paths, place)
+    let strict = options.strict;
+    let report = move |load: &Load| tell(load, format, strict);
+    Rerun { how: options.load_options(), clears_screen: format != Format::Json, report }
+        .watch(&options.paths, place)
 }
 
 /// What is left to say.

@@ -3,27 +3,30 @@
 use super::args::{CompileOptions, CompileTarget};
 use super::output::{describe_summary, print, say, say_findings};
 use super::{CliError, Exit, locate};
-use crate::diagnostic::{Severity, Summary};
-use crate::project::{load_specs, resolve_inputs};
-use crate::schema::{check_tools, emit, emit_gptel};
+use crate::diagnostic::{Diagnostic, Severity, Summary};
+use crate::project::{LoadOptions, load_with, resolve_inputs};
+use crate::schema::{emit, emit_gptel};
 use crate::spec::{FileKind, lay_out};
 
 /// Tools with errors are left out and told, and so are those that the target is certain to refuse; the others are printed
 /// all the same. What the target drops or weakens is said, too.
 pub(super) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
-    let load = load_specs(&resolve_inputs(&options.paths, &place.folder)?, &place.current)?;
-    let tools = || load.valid_tools().map(|loaded| &loaded.tool);
-    let (text, losses) = match options.target {
-        CompileTarget::Api(target) => {
-            let json = serde_json::to_string_pretty(&emit(target, tools())).unwrap_or_default();
-            (format!("{json}\n"), check_tools(target, tools()))
-        }
-        CompileTarget::Gptel => (lay_out(emit_gptel(tools()), FileKind::EmacsLisp), Vec::new()),
+    let targets = match options.target {
+        CompileTarget::Api(target) => vec![target],
+        CompileTarget::Gptel => Vec::new(),
     };
-    print(&text);
-    let errors = load.findings.iter().filter(|finding| finding.severity == Severity::Error).cloned();
-    let findings: Vec<_> = errors.chain(losses).collect();
+    let inputs = resolve_inputs(&options.paths, &place.folder)?;
+    let load = load_with(&inputs, &place.current, &LoadOptions { targets, ..LoadOptions::default() })?;
+    let tools = load.valid_tools().map(|loaded| &loaded.tool);
+    print(&match options.target {
+        CompileTarget::Api(target) => {
+            format!("{}\n", serde_json::to_string_pretty(&emit(target, tools)).unwrap_or_default())
+        }
+        CompileTarget::Gptel => lay_out(emit_gptel(tools), FileKind::EmacsLisp),
+    });
+    let matters = |finding: &&Diagnostic| finding.severity == Severity::Error || finding.rule.is_of_target();
+    let findings: Vec<_> = load.findings.iter().filter(matters).cloned().collect();
     say_findings(&findings, &load.sources);
     let summary = Summary::of(&findings);
     let Some(counts) = describe_summary(&summary) else { return Ok(Exit::Clean) };

@@ -11,7 +11,7 @@ use super::diff::unified;
 use super::output::{print_diff, say, say_error};
 use super::{CliError, Exit};
 use crate::diagnostic::{Fix, apply_fixes};
-use crate::project::{Input, Load, Overlay, load, load_with, replace_text};
+use crate::project::{Input, Load, LoadOptions, load_with, replace_text};
 use crate::text::{SourceId, count};
 
 /// Each round mends what the one before it laid bare; one that goes on and on is two fixes undoing each other.
@@ -28,8 +28,13 @@ struct Repaired {
 }
 
 /// Writes what fixes make of the files and says which; what is left, and whether every file could be written.
-pub(super) fn apply(inputs: &[Input], from: &Path, with_guesses: bool) -> Result<(Load, bool), CliError> {
-    let (repaired_load, files) = repair(inputs, from, with_guesses)?;
+pub(super) fn apply(
+    inputs: &[Input],
+    from: &Path,
+    how: LoadOptions,
+    with_guesses: bool,
+) -> Result<(Load, bool), CliError> {
+    let (repaired_load, files) = repair(inputs, from, how.clone(), with_guesses)?;
     let mut is_whole = true;
     for file in &files {
         match replace_text(&file.path, &file.before, &file.after) {
@@ -41,13 +46,18 @@ pub(super) fn apply(inputs: &[Input], from: &Path, with_guesses: bool) -> Result
         }
     }
     // Where a file stayed as it was, what is left is what is on disk.
-    let left = if is_whole { repaired_load } else { load(inputs, from)? };
+    let left = if is_whole { repaired_load } else { load_with(inputs, from, &how)? };
     Ok((left, is_whole))
 }
 
 /// Prints what [`apply`] would change.
-pub(super) fn show(inputs: &[Input], from: &Path, with_guesses: bool) -> Result<Exit, CliError> {
-    let (_, files) = repair(inputs, from, with_guesses)?;
+pub(super) fn show(
+    inputs: &[Input],
+    from: &Path,
+    how: LoadOptions,
+    with_guesses: bool,
+) -> Result<Exit, CliError> {
+    let (_, files) = repair(inputs, from, how, with_guesses)?;
     for file in &files {
         print_diff(&unified(&file.name, &file.before, &file.after));
     }
@@ -61,9 +71,13 @@ pub(super) fn show(inputs: &[Input], from: &Path, with_guesses: bool) -> Result<
 }
 
 /// What is left when nothing more applies, and the files that are another then, in the order they were read in.
-fn repair(inputs: &[Input], from: &Path, with_guesses: bool) -> Result<(Load, Vec<Repaired>), CliError> {
-    let mut overlay = Overlay::default();
-    let mut load = load_with(inputs, from, &overlay)?;
+fn repair(
+    inputs: &[Input],
+    from: &Path,
+    mut how: LoadOptions,
+    with_guesses: bool,
+) -> Result<(Load, Vec<Repaired>), CliError> {
+    let mut load = load_with(inputs, from, &how)?;
     let mut repaired: Vec<Repaired> = Vec::new();
     for _ in 0..MAX_ROUNDS {
         let mut is_done = true;
@@ -76,7 +90,7 @@ fn repair(inputs: &[Input], from: &Path, with_guesses: bool) -> Result<(Load, Ve
                 continue;
             }
             is_done = false;
-            overlay.set(path, fixed.text.clone());
+            how.overlay.set(path, fixed.text.clone());
             match repaired.iter_mut().find(|repaired| repaired.path == *path) {
                 Some(repaired) => {
                     repaired.after = fixed.text;
@@ -94,7 +108,7 @@ fn repair(inputs: &[Input], from: &Path, with_guesses: bool) -> Result<(Load, Ve
         if is_done {
             break;
         }
-        load = load_with(inputs, from, &overlay)?;
+        load = load_with(inputs, from, &how)?;
     }
     repaired.retain(|file| *file.before != *file.after);
     Ok((load, repaired))

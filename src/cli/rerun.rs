@@ -2,33 +2,30 @@
 
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::output::{say, say_error, stdout_failed, stdout_is_terminal};
 use super::{CliError, Exit, Place};
-use crate::project::{Input, Load, ProjectError, keep_loading};
-
-/// How what is watched is loaded.
-pub(super) type Loader = fn(&[Input], &Path) -> Result<Load, ProjectError>;
+use crate::project::{Load, LoadOptions, ProjectError, keep_loading};
 
 /// What is done on every save.
 pub(super) struct Rerun<R> {
-    /// How it loads.
-    pub(super) load: Loader,
+    /// What is loaded beside the specs, and how.
+    pub(super) how: LoadOptions,
     /// Whether a terminal's screen is cleared before.
     pub(super) clears_screen: bool,
     /// Writes the result to stdout; what it returns is said on stderr, after the time.
     pub(super) report: R,
 }
 
-impl<R: FnMut(&mut Load) -> String + Send + 'static> Rerun<R> {
+impl<R: FnMut(&Load) -> String + Send + 'static> Rerun<R> {
     /// Until Ctrl-C, or until nobody reads any more.
     pub(super) fn watch(mut self, paths: &[PathBuf], place: &Place) -> Result<Exit, CliError> {
         let (paths, folder, current) = (paths.to_vec(), place.folder.clone(), place.current.clone());
         let (ended, end) = tokio::sync::oneshot::channel();
         let watch = move || {
-            let load = self.load;
-            let _ = ended.send(keep_loading(&paths, &folder, &current, load, |loaded| self.tell(loaded)));
+            let how = std::mem::take(&mut self.how);
+            let _ = ended.send(keep_loading(&paths, &folder, &current, &how, |loaded| self.tell(loaded)));
         };
         std::thread::Builder::new()
             .name(String::from("deftool-rerun"))
@@ -51,7 +48,7 @@ impl<R: FnMut(&mut Load) -> String + Send + 'static> Rerun<R> {
         })
     }
 
-    fn tell(&mut self, loaded: Result<&mut Load, &ProjectError>) -> ControlFlow<()> {
+    fn tell(&mut self, loaded: Result<&Load, &ProjectError>) -> ControlFlow<()> {
         if self.clears_screen && stdout_is_terminal() {
             clear_screen();
         }

@@ -5,7 +5,7 @@ use super::rerun::Rerun;
 use super::test_report::{describe, print_json_line, print_results};
 use super::test_run::TestRun;
 use super::{CliError, Exit, Place, locate};
-use crate::project::{Load, load_specs, resolve_inputs};
+use crate::project::{Load, LoadOptions, load_specs, resolve_inputs};
 
 pub(super) fn run(options: &TestOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
@@ -27,7 +27,7 @@ fn watch(options: &TestOptions, place: &Place) -> Result<Exit, CliError> {
         return Err(CliError::Usage(String::from(message)));
     }
     let filter = options.filter.clone();
-    let report = move |load: &mut Load| {
+    let report = move |load: &Load| {
         let Some(run) = TestRun::of(load, filter.as_deref()) else {
             return nothing_chosen(filter.as_deref());
         };
@@ -39,7 +39,7 @@ fn watch(options: &TestOptions, place: &Place) -> Result<Exit, CliError> {
         // It was said.
         String::new()
     };
-    Rerun { load: load_specs, clears_screen: format == TestFormat::Human, report }
+    Rerun { how: LoadOptions::default(), clears_screen: format == TestFormat::Human, report }
         .watch(&options.paths, place)
 }
 

@@ -52,7 +52,7 @@ pub(super) struct TestSummary {
     pub(super) failed: usize,
     /// Tools that have no examples.
     pub(super) without_examples: usize,
-    /// Tools that were left out for an error of their specs.
+    /// Tools that were left out: their specs have other errors, or a later definition replaces them.
     pub(super) left_out: usize,
     /// Errors of the specs, failing examples aside.
     pub(super) errors: usize,
@@ -77,11 +77,14 @@ impl<'l> TestRun<'l> {
         }
         let forms = Forms::of(load);
         let errors = || load.findings.iter().filter(|finding| finding.severity == Severity::Error);
-        let broken: HashSet<Location> = errors()
-            .filter(|error| !is_failing_example(error))
-            .filter_map(|error| forms.around(error.primary))
-            .collect();
-        let is_run = |loaded: &LoadedTool| loaded.tool.valid && !broken.contains(&form(loaded));
+        // A failing example makes its tool invalid, as other errors do; where it is known, the schema was whole.
+        let (failing, broken): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
+            errors().partition(|error| is_failing_example(error));
+        let (failing, broken) = (forms.around_all(&failing), forms.around_all(&broken));
+        let is_run = |loaded: &LoadedTool| {
+            let form = form(loaded);
+            (loaded.tool.valid || failing.contains(&form)) && !broken.contains(&form)
+        };
         let files: HashSet<SourceId> = chosen.iter().map(|loaded| loaded.tool.source).collect();
         let (run, left_out): (Vec<&LoadedTool>, Vec<&LoadedTool>) =
             chosen.iter().partition(|loaded| is_run(loaded));
@@ -101,18 +104,19 @@ impl<'l> TestRun<'l> {
     }
 
     fn run_examples(&mut self, loaded: &'l LoadedTool) {
-        let before = self.results.len();
-        for example in try_examples(&loaded.tool, &loaded.entry.validator) {
+        if loaded.tool.accepts.is_empty() && loaded.tool.rejects.is_empty() {
+            self.summary.without_examples += 1;
+            return;
+        }
+        self.summary.tools += 1;
+        for example in try_examples(&loaded.tool, &loaded.entry().validator) {
+            self.summary.examples += 1;
             let result = TestResult::of_example(loaded, example);
             let counter =
                 if result.failure.is_none() { &mut self.summary.ok } else { &mut self.summary.failed };
             *counter += 1;
             self.results.push(result);
         }
-        let number = self.results.len() - before;
-        self.summary.examples += number;
-        let counter = if number > 0 { &mut self.summary.tools } else { &mut self.summary.without_examples };
-        *counter += 1;
     }
 }
 
@@ -153,6 +157,10 @@ impl Forms {
     fn of(load: &Load) -> Self {
         let forms = load.tools.iter().map(form);
         Self(forms.map(|form| ((form.source, form.span.start), form.span)).collect())
+    }
+
+    fn around_all(&self, errors: &[&Diagnostic]) -> HashSet<Location> {
+        errors.iter().filter_map(|error| self.around(error.primary)).collect()
     }
 
     /// The tool's form that a place lies in.

@@ -26,6 +26,11 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Whether it is about what one target makes of a tool.
+    pub fn is_of_target(&self) -> bool {
+        self.code.starts_with("DT5")
+    }
+
     /// What it finds, in one clause.
     pub fn summary(&self) -> &'static str {
         self.doc.lines().next().unwrap_or_default().trim()

@@ -81,6 +81,8 @@ impl Generation {
         let load = load(&resolve_inputs(&[], root)?, from)?;
         let mut tools: BTreeMap<String, LoadedTool> = BTreeMap::new();
         for loaded in load.tools.iter().filter(|loaded| loaded.tool.valid) {
+            // The first request shall not wait for it.
+            loaded.entry();
             tools.entry(loaded.tool.name.value.clone()).or_insert_with(|| loaded.clone());
         }
         let mut changes = Changes::default();
@@ -127,7 +129,7 @@ impl Generation {
             let is_broken = matches!(loaded.script, ScriptState::Broken(_));
             !is_broken && list.as_ref().is_none_or(|list| list.contains(&loaded.tool.name.value))
         });
-        ToolSet::new(offered.map(|loaded| Arc::clone(&loaded.entry)))
+        ToolSet::new(offered.map(|loaded| Arc::clone(loaded.entry())))
     }
 }
 
@@ -187,7 +189,7 @@ fn same(old: &LoadedTool, new: &LoadedTool) -> bool {
         (ScriptState::None, ScriptState::None) => true,
         (ScriptState::Ready(_) | ScriptState::Broken(_) | ScriptState::None, _) => false,
     };
-    scripts && old.entry.definition == new.entry.definition && old.tool.kind == new.tool.kind
+    scripts && old.entry().definition == new.entry().definition && old.tool.kind == new.tool.kind
 }
 
 fn is_same_script(old: &Script, new: &Script) -> bool {

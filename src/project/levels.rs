@@ -6,17 +6,24 @@
 //! project; of a rule in both lists, `:deny` wins.
 //!
 //! Errors are never silenced: a tool with one is not sent. What is denied counts as an error for `check`
-//! ([`Load::raise_denied`]) and leaves the tool valid.
+//! ([`LoadOptions::raises_denied`]) and leaves the tool valid.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
-use super::Load;
 use super::rules::{self, error_allowed, unknown_allow, unused_allow};
+use super::{Load, LoadOptions};
 use crate::diagnostic::{Diagnostic, Rule, Severity};
 use crate::spec::Lint;
 use crate::syntax::{Kind, NodeId, Tree};
 use crate::text::{Location, SourceId, Span, Spanned};
+
+/// What is said of findings, until they are all there.
+#[derive(Default)]
+pub(super) struct Levels {
+    pub(super) lints: Vec<Lint>,
+    pub(super) allows: Vec<Allow>,
+}
 
 /// One rule of one `allow(…)`.
 #[derive(Debug)]
@@ -121,22 +128,23 @@ fn by_word() -> HashMap<&'static str, &'static Rule> {
     rules::all().into_iter().flat_map(|rule| [(rule.code, rule), (rule.name, rule)]).collect()
 }
 
-/// What a project denies.
-pub(super) type Denied = HashSet<(Option<PathBuf>, &'static str)>;
+/// Rules by their codes, each of a project.
+type OfProject = HashSet<(Option<PathBuf>, &'static str)>;
 
-/// Silences what is allowed and tells of allows that are wrong. `all`: every finding that `check` knows is there.
-pub(super) fn apply(load: &mut Load, lints: &[Lint], mut allows: Vec<Allow>, all: bool) {
+/// Silences what is allowed, raises what is denied and tells of allows that are wrong.
+pub(super) fn apply(load: &mut Load, levels: Levels, options: &LoadOptions) {
+    let Levels { lints, mut allows } = levels;
     let known = by_word();
     let mut told = Vec::new();
-    let mut allowed = Denied::new();
-    for lint in lints {
+    let (mut allowed, mut denied) = (OfProject::new(), OfProject::new());
+    for lint in &lints {
         let root = load.roots.get(&lint.source).cloned();
         for (words, denies) in [(&lint.deny, true), (&lint.allow, false)] {
             for word in words {
                 let at = Location { source: lint.source, span: word.span };
                 match known.get(word.value.as_str()) {
                     None => told.push(unknown_allow::finding(at, &word.value)),
-                    Some(rule) if denies => drop(load.denied.insert((root.clone(), rule.code))),
+                    Some(rule) if denies => drop(denied.insert((root.clone(), rule.code))),
                     Some(rule) if rule.severity == Severity::Error => {
                         told.push(error_allowed::finding(at, &word.value, None));
                     }
@@ -151,13 +159,18 @@ pub(super) fn apply(load: &mut Load, lints: &[Lint], mut allows: Vec<Allow>, all
     let findings = std::mem::take(&mut load.findings);
     load.findings = findings
         .into_iter()
-        .filter(|finding| {
+        .filter_map(|mut finding| {
             let root = load.roots.get(&finding.primary.source).cloned();
             let key = (root, finding.rule.code);
-            let silenced = state.meets(&allows, finding);
-            let by_project =
-                finding.severity != Severity::Error && allowed.contains(&key) && !load.denied.contains(&key);
-            !silenced && !by_project
+            let (is_allowed, is_denied) = (allowed.contains(&key), denied.contains(&key));
+            let by_project = finding.severity != Severity::Error && is_allowed && !is_denied;
+            if state.meets(&allows, &finding) || by_project {
+                return None;
+            }
+            if is_denied && options.raises_denied {
+                finding.severity = Severity::Error;
+            }
+            Some(finding)
         })
         .collect();
     // What the reader could not read hides what was allowed in it.
@@ -179,12 +192,10 @@ pub(super) fn apply(load: &mut Load, lints: &[Lint], mut allows: Vec<Allow>, all
             continue;
         };
         // Findings of scripts and of targets are not part of every load.
-        let is_known = all || !(rule.code.starts_with("DT4") || rule.code.starts_with("DT5"));
+        let is_known = options.with_scripts || !rule.code.starts_with("DT4");
         match met {
             Met::Error(error) => told.push(error_allowed::finding(at, word, Some(error))),
-            Met::Nothing
-                if is_known && !allow.in_script && !rule.code.starts_with("DT5") && !is_misread(allow) =>
-            {
+            Met::Nothing if is_known && !allow.in_script && !rule.is_of_target() && !is_misread(allow) => {
                 told.push(unused_allow::finding(at, word));
             }
             Met::Nothing | Met::Silenced => {}

@@ -3,18 +3,18 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::discover::identity;
-use super::levels::{self, Allow, Denied};
+use super::levels::{self, Levels};
 use super::read::{SourceText, read_source};
 use super::scripts::{find_script, load_scripts};
 use super::{Input, Overlay, ProjectError, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
-use crate::schema::{Target, ToolEntry, check_tools, compile_tool};
+use crate::schema::{Target, ToolEntry, check_tool, check_tools, compile_tool};
 use crate::script::Script;
-use crate::spec::{FileKind, Lint, McpServer, Tool, ToolKind, WorkerSpec, lower};
+use crate::spec::{FileKind, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
 use crate::text::{Location, SourceFile, SourceId, Sources, Span};
 use crate::tool::ToolError;
@@ -41,15 +41,6 @@ pub struct Load {
     pub mcp_servers: Vec<McpServer>,
     /// What is wrong, in source order.
     pub findings: Vec<Diagnostic>,
-    /// The rules that count as errors for `check`.
-    pub(super) denied: Denied,
-}
-
-/// What is said of findings, until they are all there.
-#[derive(Default)]
-struct Levels {
-    lints: Vec<Lint>,
-    allows: Vec<Allow>,
 }
 
 /// A tool with its compiled schema.
@@ -59,10 +50,17 @@ pub struct LoadedTool {
     pub tool: Tool,
     /// Name of the file it stands in; unlike the source's number it means the same in every load.
     pub file: Arc<str>,
-    /// What a request holds of it.
-    pub entry: Arc<ToolEntry>,
+    /// What a request holds of it, made when it is asked for: a check needs none.
+    entry: Arc<OnceLock<Arc<ToolEntry>>>,
     /// What runs it.
     pub script: ScriptState,
+}
+
+impl LoadedTool {
+    /// What a request holds of it.
+    pub fn entry(&self) -> &Arc<ToolEntry> {
+        self.entry.get_or_init(|| Arc::new(compile_tool(&self.tool)))
+    }
 }
 
 /// The script of a tool.
@@ -76,32 +74,49 @@ pub enum ScriptState {
     Broken(ToolError),
 }
 
+/// What is looked at beside the specs, and how.
+#[derive(Debug, Clone, Default)]
+pub struct LoadOptions {
+    /// Texts that stand in for what files hold.
+    pub overlay: Overlay,
+    /// Whether the scripts of the tools are read, too.
+    pub with_scripts: bool,
+    /// The APIs that the valid tools are held against.
+    pub targets: Vec<Target>,
+    /// Whether findings that the project denies become errors. The tools that they are about stay valid.
+    pub raises_denied: bool,
+}
+
 /// Reads every spec file of `inputs` and the scripts of their tools.
 ///
 /// # Errors
 /// When a spec file cannot be read.
 pub fn load(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
-    load_with(inputs, from, &Overlay::default())
+    load_with(inputs, from, &LoadOptions { with_scripts: true, ..LoadOptions::default() })
 }
 
-/// Like [`load`], with some texts in the place of files.
-///
-/// # Errors
-/// When a spec file cannot be read.
-pub fn load_with(inputs: &[Input], from: &Path, overlay: &Overlay) -> Result<Load, ProjectError> {
-    let (mut load, levels) = read_specs(inputs, from, overlay)?;
-    load_scripts(&mut load, &whole_roots(inputs), from);
-    levels::apply(&mut load, &levels.lints, levels.allows, true);
-    Ok(load)
-}
-
-/// Reads every spec file of `inputs`, without the scripts; names in messages are relative to the folder `from`.
+/// Reads every spec file of `inputs`, without the scripts.
 ///
 /// # Errors
 /// When a file cannot be read.
 pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
-    let (mut load, levels) = read_specs(inputs, from, &Overlay::default())?;
-    levels::apply(&mut load, &levels.lints, levels.allows, false);
+    load_with(inputs, from, &LoadOptions::default())
+}
+
+/// Reads every spec file of `inputs`; names in messages are relative to the folder `from`.
+///
+/// # Errors
+/// When a spec file cannot be read.
+pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result<Load, ProjectError> {
+    let (mut load, levels) = read_specs(inputs, from, &options.overlay)?;
+    if options.with_scripts {
+        load_scripts(&mut load, &whole_roots(inputs), from);
+    }
+    for &target in &options.targets {
+        let losses = check_tools(target, load.valid_tools().map(|loaded| &loaded.tool));
+        load.findings.extend(losses);
+    }
+    levels::apply(&mut load, levels, options);
     Ok(load)
 }
 
@@ -165,29 +180,6 @@ impl Load {
             let file = self.sources.get(finding.primary.source);
             finding.severity == Severity::Error && file.is_some_and(|file| file.name == name)
         })
-    }
-
-    /// Adds what `targets` make of the valid tools.
-    pub fn check_targets(&mut self, targets: &[Target]) {
-        for &target in targets {
-            self.findings.extend(check_tools(
-                target,
-                self.tools.iter().map(|loaded| &loaded.tool).filter(|tool| tool.valid),
-            ));
-        }
-        if !targets.is_empty() {
-            self.sort_findings();
-        }
-    }
-
-    /// Makes errors of the findings that the project denies; the tools that they are about stay valid.
-    pub fn raise_denied(&mut self) {
-        for finding in &mut self.findings {
-            let root = self.roots.get(&finding.primary.source).cloned();
-            if self.denied.contains(&(root, finding.rule.code)) {
-                finding.severity = Severity::Error;
-            }
-        }
     }
 
     pub(super) fn sort_findings(&mut self) {
@@ -254,14 +246,17 @@ fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
     }
     let name: Arc<str> = Arc::from(file.name.as_str());
     for tool in definitions.tools {
-        let tool = Tool { valid: tool.valid && !is_damaged(tool.span), ..tool };
-        let (entry, findings) = compile_tool(&tool);
+        let mut tool = Tool { valid: tool.valid && !is_damaged(tool.span), ..tool };
         // What is wrong with a broken form was told already.
-        load.findings.extend(findings.into_iter().filter(|_| tool.valid));
+        if tool.valid {
+            let findings = check_tool(&tool);
+            tool.valid = !findings.iter().any(|finding| finding.severity == Severity::Error);
+            load.findings.extend(findings);
+        }
         load.tools.push(LoadedTool {
             tool,
             file: Arc::clone(&name),
-            entry: Arc::new(entry),
+            entry: Arc::default(),
             script: ScriptState::None,
         });
     }

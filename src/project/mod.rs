@@ -20,7 +20,7 @@ mod write;
 pub use discover::{Input, ProjectError, find_root, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use live::{Listener, LiveProject};
-pub use load::{Load, LoadedTool, ScriptState, load, load_specs, load_with};
+pub use load::{Load, LoadOptions, LoadedTool, ScriptState, load, load_specs, load_with};
 pub use overlay::Overlay;
 pub use read::display_name;
 #[cfg(feature = "cli")]

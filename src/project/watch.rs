@@ -14,7 +14,7 @@ use notify::{RecursiveMode, Watcher};
 
 use super::discover::is_script;
 use super::scripts::script_places;
-use super::{Input, Load, LoadedTool, ProjectError, resolve_inputs};
+use super::{Input, Load, LoadOptions, LoadedTool, ProjectError, load_with, resolve_inputs};
 
 /// From a hint to the second look: editors write in several steps.
 const DEBOUNCE: Duration = Duration::from_millis(40);
@@ -23,7 +23,7 @@ const MAX_DEBOUNCE: Duration = Duration::from_millis(250);
 /// Between looks without a hint.
 pub(super) const SWEEP: Duration = Duration::from_secs(1);
 
-/// Loads what `paths` mean, seen from `folder`, with `load`, and loads it again whenever one of its files is another, until `told`
+/// Loads what `paths` mean, seen from `folder`, and loads it again whenever one of its files is another, until `told`
 /// breaks off. Names in messages are relative to `from`. Files of no project are looked at every second.
 ///
 /// # Errors
@@ -32,18 +32,18 @@ pub fn keep_loading(
     paths: &[PathBuf],
     folder: &Path,
     from: &Path,
-    load: impl Fn(&[Input], &Path) -> Result<Load, ProjectError>,
-    mut told: impl FnMut(Result<&mut Load, &ProjectError>) -> ControlFlow<()>,
+    options: &LoadOptions,
+    mut told: impl FnMut(Result<&Load, &ProjectError>) -> ControlFlow<()>,
 ) -> Result<(), ProjectError> {
     let resolve = || resolve_inputs(paths, folder);
     let inputs = resolve()?;
     let found = look_at(listed(&inputs));
-    let mut loaded = load(&inputs, from)?;
+    let mut loaded = load_with(&inputs, from, options)?;
     let mut seen = with_scripts(found, &inputs, &loaded);
     let roots: Vec<PathBuf> = inputs.into_iter().filter_map(|input| input.root).collect();
     let (hints, hinted) = sync_channel(1);
     let _watcher = watch(&roots, hints);
-    let mut flow = told(Ok(&mut loaded));
+    let mut flow = told(Ok(&loaded));
     while flow.is_continue() {
         // Hints come from the watcher; without one there is a look every second.
         if hinted.recv_timeout(SWEEP) == Err(RecvTimeoutError::Disconnected) {
@@ -61,10 +61,10 @@ pub fn keep_loading(
         let found = settle(found, look);
         let inputs = resolve();
         let now = inputs.as_deref().unwrap_or_default().to_vec();
-        flow = match inputs.and_then(|inputs| load(&inputs, from)) {
+        flow = match inputs.and_then(|inputs| load_with(&inputs, from, options)) {
             Ok(next) => {
                 loaded = next;
-                told(Ok(&mut loaded))
+                told(Ok(&loaded))
             }
             Err(error) => told(Err(&error)),
         };

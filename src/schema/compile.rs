@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::examples::{check_calls, check_defaults};
 use super::locate::locate_near;
+use super::plain::is_plain;
 use super::target::emit_definition;
 use super::{SchemaError, ToolEntry, references, rules};
 use crate::diagnostic::Diagnostic;
@@ -11,20 +12,32 @@ use crate::spec::Tool;
 use crate::spec::keywords::{self, Takes};
 use crate::text::Location;
 
-/// Compiles `tool`. A keyword that is no JSON Schema is still sent, is not enforced, and is a finding.
-pub fn compile_tool(tool: &Tool) -> (ToolEntry, Vec<Diagnostic>) {
-    let (entry, problems) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
+/// What a request holds of `tool`. A keyword that is no JSON Schema is still sent and not enforced.
+pub fn compile_tool(tool: &Tool) -> ToolEntry {
+    ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout).0
+}
+
+/// What is wrong with the schema of `tool`, its defaults and its examples.
+pub fn check_tool(tool: &Tool) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
+    let is_plain = tool.arguments.iter().all(|argument| is_plain(&argument.schema));
+    if !is_plain || !tool.accepts.is_empty() || !tool.rejects.is_empty() {
+        check_compiled(tool, &mut findings);
+    }
+    check_defaults(tool, &mut findings);
+    findings
+}
+
+fn check_compiled(tool: &Tool, findings: &mut Vec<Diagnostic>) {
+    let (entry, problems) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
     let parameters = entry.definition.pointer("/function/parameters").unwrap_or(&Value::Null);
-    references::check(tool, parameters, &mut findings);
+    references::check(tool, parameters, findings);
     let has_lost_references = !findings.is_empty();
     for problem in &problems {
         let is_text = parameters.pointer(&problem.path).is_some_and(Value::is_string);
         findings.extend(report(tool, problem, is_text, has_lost_references));
     }
-    check_defaults(tool, &mut findings);
-    check_calls(tool, &entry.validator, &mut findings);
-    (entry, findings)
+    check_calls(tool, &entry.validator, findings);
 }
 
 /// What the validator says of a schema, where no rule said it already. `is_text`: it says it of a string.

@@ -1,6 +1,7 @@
 //! JSON Schema of tools: what each API is sent, and what the model's arguments are held against.
 //!
-//! [`emit`] makes the JSON of a [`Target`]; [`compile_tool`] makes the [`ToolEntry`] that a request holds: the
+//! [`emit`] makes the JSON of a [`Target`]; [`check_tool`] says what is wrong with a schema; [`compile_tool`] makes the
+//! [`ToolEntry`] that a request holds: the
 //! definition to send and the validator for the calls that come back. [`Importer`] is the way back from definitions to
 //! tools, [`emit_gptel`] the one to Emacs.
 //!
@@ -13,6 +14,7 @@ mod gptel;
 mod import;
 mod judge;
 mod locate;
+mod plain;
 mod references;
 pub mod rules;
 mod strict_reply;
@@ -20,7 +22,7 @@ mod target;
 mod tool_set;
 mod validate;
 
-pub use compile::compile_tool;
+pub use compile::{check_tool, compile_tool};
 pub use examples::{Example, Expected, Refusal, try_examples};
 pub use gptel::emit_gptel;
 pub use import::{Import, ImportFormat, Importer};

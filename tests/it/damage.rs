@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use deftool::diagnostic::apply_fixes;
 use deftool::diagnostic::render::{json_report, render_concise, render_human};
 use deftool::project::rules;
-use deftool::schema::{Target, check_tools, compile_tool, emit};
+use deftool::schema::{Target, check_tool, check_tools, emit};
 use deftool::spec::{FileKind, format, lower};
 use deftool::syntax::parse;
 use deftool::text::{SourceFile, Sources};
@@ -102,7 +102,7 @@ fn take_whole_way(text: &str, kind: FileKind, render: bool) {
     findings.extend(more);
     for tool in &definitions.tools {
         assert!(text.get(tool.span.range()).is_some() && text.get(tool.name.span.range()).is_some());
-        findings.extend(compile_tool(tool).1);
+        findings.extend(check_tool(tool));
     }
     for target in Target::ALL {
         let tools = || definitions.tools.iter().filter(|tool| tool.valid);

@@ -33,7 +33,7 @@ fn shown(explanation: &str) -> String {
         let words: Vec<&str> = info.split_whitespace().collect();
         let what = if words.contains(&"fails") { "Fails" } else { "Repaired" };
         let file = words.iter().find(|word| word.contains('.')).map(|file| format!(", `{file}`"));
-        let target = words.iter().find_map(|word| word.strip_prefix("target="));
+        let target = words.iter().find_map(|word| word.strip_prefix("for-"));
         let target = target.map(|name| format!(", for `{name}`"));
         let language = match words[0] {
             "eld" | "el" => "lisp",

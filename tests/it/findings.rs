@@ -160,6 +160,39 @@ fn what_is_denied_fails_check_and_nothing_else() {
     assert_eq!((called.code, called.out.trim()), (0, "1"), "{}", called.err);
 }
 
+/// What a target makes of a tool is allowed and denied as every other finding is.
+#[test]
+fn findings_of_targets_have_levels_too() {
+    let now = |comment: &str| {
+        format!(
+            "{comment}\n(deftool :name \"now\" :description \"Tell the time.\" :function 'ignore\n :args ((:name \"zone\" :type string :maxLength 40 :description \"A zone such as CET.\")))\n"
+        )
+    };
+    for (comment, code, expected) in [
+        ("", 0, "a.eld:3:36: warning[DT503]: `:maxLength` is left out for openai-strict\n"),
+        (";; deftool: allow(dropped-by-target)", 0, ""),
+        ("(deflint :allow [DT503])", 0, ""),
+        (
+            "(deflint :deny [DT503])",
+            1,
+            "a.eld:3:36: error[DT503]: `:maxLength` is left out for openai-strict\n",
+        ),
+    ] {
+        let folder = project(&[("a.eld", &now(comment))]);
+        let check = ["check", "--target", "openai-strict", "--format", "concise", "a.eld"];
+        let ended = deftool(folder.path(), &check);
+        assert_eq!((ended.code, ended.out.as_str()), (code, expected), "{comment}");
+        // What is denied keeps nothing from being compiled.
+        let ended = deftool(folder.path(), &["compile", "--target", "openai-strict", "a.eld"]);
+        assert_eq!(
+            (ended.code, ended.err.contains("DT503")),
+            (0, !expected.is_empty()),
+            "{comment}: {}",
+            ended.err
+        );
+    }
+}
+
 #[test]
 fn more_tools_than_a_request_holds() {
     let one = |n| format!("(defexit :name \"t{n}\" :description \"Say number {n}.\")\n");

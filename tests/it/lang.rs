@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use deftool::diagnostic::render::render_concise;
-use deftool::project::{Load, load_specs, resolve_inputs};
+use deftool::project::{Load, LoadOptions, load_with, resolve_inputs};
 use deftool::schema::{Target, emit};
 
 use crate::support::project::Project;
@@ -44,9 +44,8 @@ fn load_text(name: &str, text: &str) -> Load {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(name), text).unwrap();
     let inputs = resolve_inputs(&[name.into()], folder.path()).unwrap();
-    let mut load = load_specs(&inputs, folder.path()).unwrap();
-    load.raise_denied();
-    load
+    let options = LoadOptions { raises_denied: true, ..LoadOptions::default() };
+    load_with(&inputs, folder.path(), &options).unwrap()
 }
 
 fn findings(load: &Load) -> String {

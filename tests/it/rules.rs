@@ -1,7 +1,7 @@
 //! Every rule holds what its own documentation says.
 //!
 //! In the explanation of a rule a fenced block whose info string ends in `fails` or `repaired` is a file: its name is
-//! the second word, or `specs/example.eld` (`.el` for `el`); `target=NAME` checks it for that target, too. A run of such
+//! the second word, or `specs/example.eld` (`.el` for `el`); `for-TARGET` checks it for that target, too. A run of such
 //! blocks of one sort is one project. The first has exactly one finding, of the rule; the second has none. A safe fix of
 //! the first takes the finding away. A `json` block is not checked but imported.
 
@@ -10,7 +10,7 @@ use std::fs;
 
 use deftool::diagnostic::render::render_concise;
 use deftool::diagnostic::{Diagnostic, Rule};
-use deftool::project::{load, resolve_inputs, rules};
+use deftool::project::{LoadOptions, load_with, resolve_inputs, rules};
 use deftool::schema::{Importer, Target};
 use deftool::text::{SourceFile, Sources};
 
@@ -34,8 +34,8 @@ fn examples(rule: &Rule) -> Vec<Example> {
         match (&mut open, line.strip_prefix("```")) {
             (None, Some(info)) => {
                 let (options, words): (Vec<&str>, Vec<&str>) =
-                    info.split_whitespace().partition(|word| word.starts_with("target="));
-                let named = options.first().and_then(|word| word.strip_prefix("target="));
+                    info.split_whitespace().partition(|word| word.starts_with("for-"));
+                let named = options.first().and_then(|word| word.strip_prefix("for-"));
                 target = named.map(|name| {
                     let known = Target::ALL.into_iter().find(|known| known.as_str() == name);
                     known.unwrap_or_else(|| panic!("{}: no target {name}", rule.name))
@@ -99,9 +99,9 @@ fn check(files: &BTreeMap<String, String>, target: Option<Target>) -> Found {
     // Scripts matter where the example brings one; elsewhere every tool would lack its own.
     let with_scripts = files.keys().any(|name| name.starts_with("scripts/"));
     let inputs = resolve_inputs(&[], folder.path()).unwrap();
-    let load = if with_scripts { load } else { deftool::project::load_specs };
-    let mut load = load(&inputs, folder.path()).unwrap();
-    load.check_targets(target.as_slice());
+    let options =
+        LoadOptions { with_scripts, targets: target.into_iter().collect(), ..LoadOptions::default() };
+    let load = load_with(&inputs, folder.path(), &options).unwrap();
     Found { findings: load.findings, sources: load.sources }
 }
 

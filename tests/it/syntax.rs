@@ -438,7 +438,7 @@ fn constants_are_folded() {
         ("(format \"a%\")", "not a constant: the template of `format` ends inside a directive"),
         ("#s(x)", "not a constant: `#s(x)`"),
         (",x", "a backquote or comma has no constant meaning here"),
-        (r#""\xe9""#, "escape is the raw byte 0xe9 in Emacs; taken as U+00E9"),
+        (r#""\xe9""#, "the escape is the raw byte 0xe9 in Emacs, which JSON cannot carry"),
         (r#""\ud800""#, "the character 0xd800 is not Unicode and has no JSON form"),
     ] {
         assert_eq!(folded(text).1, vec![message], "{text}");

@@ -52,7 +52,6 @@ struct Driver {
     name: &'static str,
     version: &'static str,
     semantic_version: &'static str,
-    information_uri: &'static str,
     rules: Vec<SarifRule>,
 }
 
@@ -201,7 +200,6 @@ pub fn sarif_log(findings: &[Diagnostic], sources: &Sources, rules: &[&'static R
         name: env!("CARGO_PKG_NAME"),
         version: env!("CARGO_PKG_VERSION"),
         semantic_version: env!("CARGO_PKG_VERSION"),
-        information_uri: concat!("https://crates.io/crates/", env!("CARGO_PKG_NAME")),
         rules: rules.iter().map(|rule| sarif_rule(rule)).collect(),
     };
     let run = Run {

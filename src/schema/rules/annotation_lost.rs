@@ -6,12 +6,12 @@ rule! {
     ///
     /// It allows and forbids nothing, so no call is lost by it; but what it says, such as a default, the model does not read.
     ///
-    /// ```eld target=openai-strict fails
+    /// ```eld for-openai-strict fails
     /// (deftool :name "search" :description "Search the notes."
     ///  :args ((:name "limit" :type integer :default 10 :optional t :description "How many.")))
     /// ```
     ///
-    /// ```eld target=openai-strict repaired
+    /// ```eld for-openai-strict repaired
     /// (deftool :name "search" :description "Search the notes."
     ///  :args ((:name "limit" :type integer :optional t :description "How many; 10 is usual.")))
     /// ```

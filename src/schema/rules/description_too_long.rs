@@ -6,11 +6,11 @@ rule! {
     ///
     /// OpenAI's chat API answers 400 to the whole request when a tool's description has more than 1,024 characters. A shorter one for that target alone stands in `:targets`.
     ///
-    /// ```eld target=openai fails
+    /// ```eld for-openai fails
     /// (deftool :name "now" :description "Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well. Tell the time, and when asked for it the day of the week as well.")
     /// ```
     ///
-    /// ```eld target=openai repaired
+    /// ```eld for-openai repaired
     /// (deftool :name "now" :description "Tell the time.")
     /// ```
     pub(crate) DESCRIPTION_TOO_LONG, "DT509", "description-too-long", Warning

@@ -6,12 +6,12 @@ rule! {
     ///
     /// The target would refuse it, and the rest of the schema means the same without it. The model is not told of it, so it may write arguments that deftool then refuses; say it in the `:description`, too.
     ///
-    /// ```eld target=openai-strict fails
+    /// ```eld for-openai-strict fails
     /// (deftool :name "rename" :description "Rename the note."
     ///  :args ((:name "title" :type string :maxLength 80 :description "The new title.")))
     /// ```
     ///
-    /// ```eld target=openai-strict repaired
+    /// ```eld for-openai-strict repaired
     /// (deftool :name "rename" :description "Rename the note."
     ///  :args ((:name "title" :type string :description "The new title, at most 80 characters.")))
     /// ```

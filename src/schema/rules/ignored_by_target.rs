@@ -6,12 +6,12 @@ rule! {
     ///
     /// The request goes through, and nothing holds the model to the keyword while it writes. deftool refuses arguments that break it, which costs a round trip; what the model should keep to stands best in the `:description`, too.
     ///
-    /// ```eld target=ollama fails
+    /// ```eld for-ollama fails
     /// (deftool :name "search" :description "Search the notes."
     ///  :args ((:name "limit" :type integer :minimum 1 :description "How many.")))
     /// ```
     ///
-    /// ```eld target=ollama repaired
+    /// ```eld for-ollama repaired
     /// (deftool :name "search" :description "Search the notes."
     ///  :args ((:name "limit" :type integer :description "How many, at least 1.")))
     /// ```

@@ -6,12 +6,12 @@ rule! {
     ///
     /// Gemini reads a schema into a message of named fields, and one unknown field in one tool is a 400 to the whole request. What it takes has changed more than once, so the tool is sent as it is written.
     ///
-    /// ```eld target=gemini fails
+    /// ```eld for-gemini fails
     /// (deftool :name "page" :description "Show a page."
     ///  :args ((:name "number" :type integer :exclusiveMinimum 0 :description "Its number.")))
     /// ```
     ///
-    /// ```eld target=gemini repaired
+    /// ```eld for-gemini repaired
     /// (deftool :name "page" :description "Show a page."
     ///  :args ((:name "number" :type integer :minimum 1 :description "Its number.")))
     /// ```

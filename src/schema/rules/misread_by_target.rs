@@ -6,12 +6,12 @@ rule! {
     ///
     /// llama.cpp samples under a grammar made of the schema. Where the grammar means something else, the model can write only what the grammar takes, and deftool refuses what the spec does not: some calls, or all, can then not be made.
     ///
-    /// ```eld target=llama-cpp fails
+    /// ```eld for-llama-cpp fails
     /// (deftool :name "rename" :description "Rename the note."
     ///  :args ((:name "title" :type string :pattern "^.+$" :description "The new title.")))
     /// ```
     ///
-    /// ```eld target=llama-cpp repaired
+    /// ```eld for-llama-cpp repaired
     /// (deftool :name "rename" :description "Rename the note."
     ///  :args ((:name "title" :type string :minLength 1 :description "The new title.")))
     /// ```

@@ -6,11 +6,11 @@ rule! {
     ///
     /// Names of tools are checked everywhere for what all APIs take; some ask for more, as Gemini for a letter in front, or hold the names of arguments to a pattern, too, as Anthropic. One such name is a 400 to the whole request.
     ///
-    /// ```eld target=gemini fails
+    /// ```eld for-gemini fails
     /// (deftool :name "7z" :description "Pack a folder.")
     /// ```
     ///
-    /// ```eld target=gemini repaired
+    /// ```eld for-gemini repaired
     /// (deftool :name "pack_7z" :description "Pack a folder.")
     /// ```
     pub(crate) NAME_REFUSED, "DT508", "name-refused-by-target", Warning

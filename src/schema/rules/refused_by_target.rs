@@ -6,12 +6,12 @@ rule! {
     ///
     /// `openai-strict` answers 400 to a schema outside of its subset, and llama.cpp's server to one that it cannot make a grammar of; either way the whole request is lost, with every tool in it. So the tool is left out of what is compiled for that target, and the others stay. `deftool targets openai-strict` lists what a target takes.
     ///
-    /// ```eld target=openai-strict fails
+    /// ```eld for-openai-strict fails
     /// (deftool :name "tag" :description "Tag a note."
     ///  :args ((:name "tags" :type object :properties (:author (:type string)) :additionalProperties t :description "Who it is by.")))
     /// ```
     ///
-    /// ```eld target=openai-strict repaired
+    /// ```eld for-openai-strict repaired
     /// (deftool :name "tag" :description "Tag a note."
     ///  :args ((:name "tags" :type object :properties (:author (:type string)) :required ["author"] :description "Who it is by.")))
     /// ```

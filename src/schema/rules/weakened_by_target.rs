@@ -6,12 +6,12 @@ rule! {
     ///
     /// What the model writes may keep to the target's reading and not to the spec's. The notes say what is lost and who still holds a call to it.
     ///
-    /// ```eld target=openai-strict fails
+    /// ```eld for-openai-strict fails
     /// (deftool :name "find" :description "Find a note."
     ///  :args ((:name "by" :oneOf [(:type string) (:type integer)] :description "Its title or number.")))
     /// ```
     ///
-    /// ```eld target=openai-strict repaired
+    /// ```eld for-openai-strict repaired
     /// (deftool :name "find" :description "Find a note."
     ///  :args ((:name "by" :anyOf [(:type string) (:type integer)] :description "Its title or number.")))
     /// ```

@@ -72,7 +72,7 @@ impl Lowerer {
             }
         };
         let known: Vec<&str> = keywords::names().chain(["name", "optional"]).collect();
-        let mut entries = self.read_plist(items, &known);
+        let mut entries = self.read_schema_plist(items, &known);
         let name = match take(&mut entries, "name") {
             Some(Entry { value, .. }) => {
                 let name_span = value.span;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Lowerer;
-use crate::spec::rules;
+use crate::spec::{keywords, rules};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
@@ -33,9 +33,24 @@ fn is_known(word: &str, known: &[&str]) -> bool {
     known.contains(&word.strip_prefix(':').unwrap_or(word))
 }
 
+/// Whether gptel sends a keyword of a schema rightly without its colon: those it looks for by their colon are lost.
+fn is_sent_bare(word: &str) -> bool {
+    !matches!(word, "name" | "optional" | "type") && !keywords::takes(word).holds_schemas()
+}
+
 impl Lowerer {
-    /// The entries of a plist, without duplicates; `known` are the keys of the place, for suggestions.
+    /// The entries of a plist, without duplicates; `known` are the keys of the place, for suggestions. None: any key
+    /// may stand there.
     pub(super) fn read_plist(&mut self, items: Vec<Datum>, known: &[&str]) -> Vec<Entry> {
+        self.read_entries(items, known, false)
+    }
+
+    /// The entries of a schema's plist. Emacs writes a key without its colon as it writes one with it.
+    pub(super) fn read_schema_plist(&mut self, items: Vec<Datum>, known: &[&str]) -> Vec<Entry> {
+        self.read_entries(items, known, true)
+    }
+
+    fn read_entries(&mut self, items: Vec<Datum>, known: &[&str], takes_bare_keys: bool) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut seen: HashMap<String, usize> = HashMap::new();
         let mut items = items.into_iter().peekable();
@@ -45,7 +60,11 @@ impl Lowerer {
             let key = match item.kind {
                 DatumKind::Keyword(key) => key.strip_prefix(':').unwrap_or(&key).to_owned(),
                 DatumKind::Symbol(word) if known.contains(&word.as_str()) => {
-                    self.findings.push(rules::stray_value::without_colon(at, &word));
+                    self.findings.push(if takes_bare_keys && is_sent_bare(&word) {
+                        rules::bare_key::keyword(at, &word)
+                    } else {
+                        rules::stray_value::without_colon(at, &word)
+                    });
                     word
                 }
                 // Without a value after it, it is one itself: `:required "name" "type"`.
@@ -77,7 +96,8 @@ impl Lowerer {
                 Datum { span: item.span, kind: DatumKind::Invalid }
             });
             end_of_string = matches!(value.kind, DatumKind::String(_)).then_some(value.span.end);
-            if key.len() > 1 && key.ends_with(':') {
+            // A property may have any name.
+            if key.len() > 1 && key.ends_with(':') && !known.is_empty() {
                 self.findings.push(rules::stray_colon::finding(at, &key));
             }
             let first = seen.get(&key).and_then(|&index| entries.get_mut(index));

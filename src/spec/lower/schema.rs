@@ -22,7 +22,7 @@ impl Lowerer {
                     return None;
                 }
                 let known: Vec<&str> = keywords::names().chain(["name", "optional"]).collect();
-                let entries = self.read_plist(items, &known);
+                let entries = self.read_schema_plist(items, &known);
                 Some(Json { span, kind: JsonKind::Object(self.lower_keywords(entries, span, place)) })
             }
             // `:additionalProperties :json-false`, `:items t`: a schema may be a boolean.

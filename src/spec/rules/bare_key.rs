@@ -37,3 +37,12 @@ pub(in crate::spec) fn finding(at: Location, items: &[Datum]) -> Diagnostic {
     finding.fix = Some(Fix { title: String::from("write the colon"), edits, is_safe: true });
     finding
 }
+
+/// A keyword of a schema.
+pub(in crate::spec) fn keyword(at: Location, word: &str) -> Diagnostic {
+    Diagnostic::new(&BARE_KEY, at, format!("`{word}` is a key without its colon")).fixed_by(
+        format!("write `:{word}`"),
+        at.span,
+        format!(":{word}"),
+    )
+}

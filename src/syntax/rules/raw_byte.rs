@@ -14,11 +14,11 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "cafe" :description "Find a caf\u00e9.")
     /// ```
-    pub(crate) RAW_BYTE, "DT009", "raw-byte", Warning
+    pub(crate) RAW_BYTE, "DT009", "raw-byte", Error
 }
 
 pub(in crate::syntax) fn message(byte: u32) -> String {
-    format!("escape is the raw byte {byte:#x} in Emacs; taken as U+{byte:04X}")
+    format!("the escape is the raw byte {byte:#x} in Emacs, which JSON cannot carry")
 }
 
 /// `message`: of [`message`].
