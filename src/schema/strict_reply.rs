@@ -9,7 +9,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::target::{accepts_null, required_names, resolve};
+use super::pointer::resolve;
+use super::target::{accepts_null, required_names};
 
 /// Steps that one call may take; a schema of many like branches could take any number.
 const MAX_STEPS: usize = 1_000_000;

@@ -155,6 +155,58 @@ fn parameters_that_are_too_large_together_are_told_at_the_name() {
     assert_eq!(emit(Target::OpenAiStrict, [&load.tools[0].tool]).to_string(), "[]");
 }
 
+/// One definition that leads to the next, as many times as a generated file may have them.
+#[test]
+fn long_chains_of_references_cost_linear_time_and_no_stack() {
+    let definition = |number: usize| format!(":d{number} (:$ref \"#/properties/x/$defs/d{}\")", number + 1);
+    let definitions = (0..6000).map(definition).collect::<Vec<_>>().join(" ");
+    let load = load(&format!(
+        "(deftool :name \"a\" :description \"Do a.\" :args ((:name \"x\" :description \"An x.\" :optional t \
+         :$ref \"#/properties/x/$defs/d0\" :$defs ({definitions} :d6000 (:type string)))))"
+    ));
+    assert!(load.findings.is_empty(), "a chain is no circle: {}", load.findings[0].message);
+    let tool = load.tools[0].tool.clone();
+    let work = move || {
+        let start = std::time::Instant::now();
+        for target in Target::ALL {
+            check_tools(target, [&tool]);
+            let emitted = emit(target, [&tool]).to_string();
+            assert_eq!(emitted.matches("$ref").count(), 6001, "{}", target.as_str());
+        }
+        // Once per reference the rest of the chain, and it is minutes.
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    };
+    std::thread::Builder::new().stack_size(512 * 1024).spawn(work).unwrap().join().unwrap();
+}
+
+#[test]
+fn gemini_takes_the_keyword_away_and_not_what_has_its_name() {
+    let load = load(
+        r#"(deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :additionalProperties t
+ :properties (:additionalProperties (:type object :properties nil :additionalProperties (:type string)))
+ :dependentSchemas (:additionalProperties (:required ["y"] :additionalProperties :json-false))
+ :dependentRequired (:additionalProperties ["y"])
+ :patternProperties (:additionalProperties (:type string))
+ :anyOf [(:additionalProperties t :required ["y"]) (:not (:additionalProperties t))])))"#,
+    );
+    let emitted = emit(Target::Gemini, [&load.tools[0].tool]);
+    let schema = emitted.pointer("/0/functionDeclarations/0/parameters/properties/x").unwrap();
+    assert_eq!(
+        schema.to_string(),
+        serde_json::json!({
+            "description": "An x.",
+            "type": "object",
+            "properties": {"additionalProperties": {"type": "object", "properties": {}}},
+            "dependentSchemas": {"additionalProperties": {"required": ["y"]}},
+            "dependentRequired": {"additionalProperties": ["y"]},
+            "patternProperties": {"additionalProperties": {"type": "string"}},
+            "anyOf": [{"required": ["y"]}, {"not": {}}],
+            "required": []
+        })
+        .to_string()
+    );
+}
+
 /// Every target whose refusals are only likely sends every tool.
 #[test]
 fn only_certain_refusals_leave_a_tool_out() {

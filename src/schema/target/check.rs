@@ -7,11 +7,13 @@ use serde_json::Value;
 use super::claims::{Claim, Fate, Subject, Subjected};
 use super::loss::Loss;
 use super::openai::emit_parameters;
-use super::place::{Place, is_keyword};
+use super::place::{Parameters, Place};
 use super::{Target, description_for};
 use crate::diagnostic::Diagnostic;
 use crate::schema::locate::locate;
+use crate::schema::pointer::of_reference;
 use crate::spec::Tool;
+use crate::spec::keywords;
 use crate::text::Span;
 
 /// A claim that holds for something in a schema.
@@ -28,7 +30,8 @@ pub struct Held {
 /// What `target` drops, weakens or refuses of a parameters schema as `openai` gets it, what the compiler added included.
 pub fn losses(target: Target, parameters: &Value) -> Vec<Held> {
     let mut walk = Walk { target, references: references(parameters), held: Vec::new() };
-    let root = Place::root(parameters);
+    let parameters = Parameters::new(parameters);
+    let root = Place::root(&parameters);
     for claim in target.claims().iter().filter(|claim| matches!(claim.subject, Subject::Tool(_))) {
         if claim.holds(&Subjected { place: &root, word: "" }) {
             walk.hold(claim, String::new(), "");
@@ -45,7 +48,7 @@ pub fn check_target(target: Target, tool: &Tool) -> Vec<Diagnostic> {
     let mut find = |claim: &'static Claim, span: Span, word: &str| {
         findings.push(Loss { target, tool, claim, span, word: word.to_owned() }.finding());
     };
-    let nothing = Value::Null;
+    let nothing = Parameters::new(&Value::Null);
     for claim in target.claims() {
         match claim.subject {
             Subject::ToolName => {
@@ -158,7 +161,7 @@ impl Walk {
         }
         for keyword in place.members().into_iter().flat_map(serde_json::Map::keys) {
             // A key that is no keyword has a finding of its own, whatever the target.
-            let claim = self.target.claim_of(place, keyword).filter(|_| is_keyword(keyword));
+            let claim = self.target.claim_of(place, keyword).filter(|_| keywords::find(keyword).is_some());
             if let Some(claim) = claim
                 && !matches!(claim.fate, Fate::Enforced | Fate::Shown)
             {
@@ -199,7 +202,7 @@ fn references(schema: &Value) -> Vec<String> {
         match value {
             Value::Object(members) => {
                 let reference = members.get("$ref").and_then(Value::as_str);
-                found.extend(reference.and_then(|text| text.strip_prefix('#')).map(str::to_owned));
+                found.extend(reference.and_then(of_reference));
                 pending.extend(members.values());
             }
             Value::Array(items) => pending.extend(items),

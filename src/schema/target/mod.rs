@@ -21,7 +21,7 @@ use serde_json::Value;
 pub use check::{Held, check_target, check_tools, losses};
 pub(crate) use loss::Loss;
 pub use openai_strict::strict_parameters;
-pub(crate) use place::{accepts_null, required_names, resolve};
+pub(crate) use place::{accepts_null, required_names};
 
 use crate::spec::Tool;
 use crate::text::Span;

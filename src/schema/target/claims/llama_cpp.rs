@@ -8,8 +8,7 @@ use serde_json::Value;
 use super::llama_pattern::{Reading, read};
 use super::{Claim, Enforcer, Fate, Source, Subject, Subjected};
 use crate::schema::target::place::Place;
-
-const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
+use crate::spec::keywords::TYPES;
 
 const TRIED: Source = Source { at: "tests/llama_cpp (xllamacpp 2026.10.11549)", date: "2026-11-20" };
 
@@ -289,7 +288,7 @@ fn is_no_list(value: Option<&Value>) -> bool {
 /// Follows a reference as the server does: key by key, nothing unescaped.
 fn target_of<'a>(place: &Place<'a>) -> Option<&'a Value> {
     let steps = place.get("$ref")?.as_str()?.strip_prefix("#/")?;
-    let mut target = place.root;
+    let mut target = place.root.schema;
     for step in steps.split('/') {
         target = match target {
             Value::Object(members) => members.get(step)?,
