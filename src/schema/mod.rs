@@ -30,7 +30,8 @@ pub use gptel::emit_gptel;
 pub use import::{Import, ImportFormat, Importer};
 pub use strict_reply::restore;
 pub use target::{
-    Held, Target, check_target, check_tools, claims, emit, emit_definition, losses, strict_parameters,
+    Held, Target, check_count, check_target, check_tools, claims, emit, emit_definition, losses,
+    strict_parameters,
 };
 pub use tool_set::{ToolEntry, ToolSet};
 pub use validate::{ArgumentValidator, SchemaError, Violation};

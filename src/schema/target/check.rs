@@ -72,8 +72,19 @@ pub fn check_target(target: Target, tool: &Tool) -> Vec<Diagnostic> {
         }
     }
     for Held { claim, pointer, word } in losses(target, &emit_parameters(tool)) {
-        let is_whole = matches!(claim.subject, Subject::Tool(_));
-        let span = if is_whole { Some(tool.name.span) } else { locate(tool, &pointer).map(|at| at.span) };
+        let span = match claim.subject {
+            Subject::Tool(_) => Some(tool.name.span),
+            // At its type, where what is wrong with it for every API is told, too.
+            Subject::Schema(_) => {
+                locate(tool, &format!("{pointer}/type")).or_else(|| locate(tool, &pointer)).map(|at| at.span)
+            }
+            Subject::Keywords(_)
+            | Subject::OtherKeywords
+            | Subject::PropertyNames
+            | Subject::ToolName
+            | Subject::DescriptionOver(_)
+            | Subject::ToolsOver(_) => locate(tool, &pointer).map(|at| at.span),
+        };
         // What the compiler added was written nowhere, and is no loss.
         if let Some(span) = span {
             find(claim, span, &word);
@@ -84,7 +95,15 @@ pub fn check_target(target: Target, tool: &Tool) -> Vec<Diagnostic> {
 
 /// What `target` makes of `tools` in one request, each by itself and all together.
 pub fn check_tools<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>) -> Vec<Diagnostic> {
-    let limit = target.claims().iter().find_map(|claim| match claim.subject {
+    let tools: Vec<&Tool> = tools.into_iter().collect();
+    let mut findings: Vec<_> = tools.iter().flat_map(|tool| check_target(target, tool)).collect();
+    findings.extend(check_count(target, tools));
+    findings
+}
+
+/// Whether `target` takes so many `tools` in one request; the finding is about the first that is too many.
+pub fn check_count<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>) -> Option<Diagnostic> {
+    let (claim, limit) = target.claims().iter().find_map(|claim| match claim.subject {
         Subject::ToolsOver(limit) => Some((claim, limit)),
         Subject::Keywords(_)
         | Subject::OtherKeywords
@@ -93,18 +112,10 @@ pub fn check_tools<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>
         | Subject::PropertyNames
         | Subject::ToolName
         | Subject::DescriptionOver(_) => None,
-    });
-    let mut findings = Vec::new();
-    for (index, tool) in tools.into_iter().enumerate() {
-        findings.extend(check_target(target, tool));
-        if let Some((claim, limit)) = limit
-            && index == limit
-        {
-            let name = &tool.name;
-            findings.push(Loss { target, tool, claim, span: name.span, word: name.value.clone() }.finding());
-        }
-    }
-    findings
+    })?;
+    let tool = tools.into_iter().nth(limit)?;
+    let name = &tool.name;
+    Some(Loss { target, tool, claim, span: name.span, word: name.value.clone() }.finding())
 }
 
 /// Whether `target` is certain to refuse a request with `tool`, so that it is not emitted.

@@ -18,7 +18,7 @@ mod place;
 
 use serde_json::Value;
 
-pub use check::{Held, check_target, check_tools, losses};
+pub use check::{Held, check_count, check_target, check_tools, losses};
 pub(crate) use loss::Loss;
 pub use openai_strict::strict_parameters;
 pub(crate) use place::{accepts_null, required_names};
