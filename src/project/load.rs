@@ -12,7 +12,8 @@ use super::scripts::{find_script, load_scripts};
 use super::{Input, Overlay, ProjectError, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
-use crate::schema::{Target, ToolEntry, check_tool, check_tools, compile_tool};
+use crate::schema::rules::repeats;
+use crate::schema::{Target, ToolEntry, check_count, check_target, check_tool, compile_tool};
 use crate::script::Script;
 use crate::spec::{FileKind, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
@@ -113,11 +114,35 @@ pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result
         load_scripts(&mut load, &whole_roots(inputs), from);
     }
     for &target in &options.targets {
-        let losses = check_tools(target, load.valid_tools().map(|loaded| &loaded.tool));
-        load.findings.extend(losses);
+        let mut losses: Vec<_> =
+            load.valid_tools().flat_map(|loaded| check_target(target, &loaded.tool)).collect();
+        // How many a project offers in a request, its workers say.
+        let is_loose = |loaded: &&LoadedTool| !load.roots.contains_key(&loaded.tool.source);
+        losses.extend(check_count(target, load.valid_tools().filter(is_loose).map(|loaded| &loaded.tool)));
+        load.findings.append(&mut losses);
     }
     levels::apply(&mut load, levels, options);
+    if !options.targets.is_empty() {
+        drop_repeated(&mut load);
+    }
     Ok(load)
+}
+
+/// What is still told of every tool is not told of a target again, unless it weighs more there.
+fn drop_repeated(load: &mut Load) {
+    let mut repeated = Vec::new();
+    // In order of their places.
+    for here in load.findings.chunk_by(|one, next| one.primary == next.primary) {
+        repeated.extend(here.iter().map(|finding| {
+            let is_said = |base: &Diagnostic| {
+                repeats(finding.rule, base.rule)
+                    && (finding.severity != Severity::Error || base.severity == Severity::Error)
+            };
+            here.iter().any(is_said)
+        }));
+    }
+    let mut repeated = repeated.into_iter();
+    load.findings.retain(|_| !repeated.next().unwrap_or_default());
 }
 
 /// The projects of which every file is read.

@@ -4,9 +4,10 @@
 //! the rules tell of when a spec is loaded and what `deftool test` reports.
 
 use super::judge::Judge;
+use super::pointer::{self, enter};
+use super::walk::schemas_of;
 use super::{ArgumentValidator, Violation, rules};
 use crate::diagnostic::Diagnostic;
-use crate::spec::keywords::{self, Takes};
 use crate::spec::{Json, JsonKind, Member, Tool};
 use crate::text::{Location, Span};
 
@@ -81,8 +82,25 @@ pub fn try_examples<'t>(
 
 /// Holds every `:default` and `:examples` of a tool against the schema that it stands in.
 pub(super) fn check_defaults(tool: &Tool, findings: &mut Vec<Diagnostic>) {
-    for argument in &tool.arguments {
-        check_members(tool, &argument.schema, findings);
+    let at = |span| Location { source: tool.source, span };
+    for (_, schema) in schemas_of(tool) {
+        let judge = Judge::new(schema);
+        for member in schema {
+            match (member.key.as_str(), &member.value.kind) {
+                ("default", _) if !is_nil_elsewhere(schema, &member.value) => {
+                    if let Some(misfit) = judge.misfit(&member.value) {
+                        findings.push(rules::default_misfit::finding(at(member.value.span), &misfit));
+                    }
+                }
+                ("examples", JsonKind::Array(values)) => {
+                    let misfits = values.iter().filter_map(|value| Some((value.span, judge.misfit(value)?)));
+                    for (span, misfit) in misfits.take(MAX_MISFITS) {
+                        findings.push(rules::example_misfit::finding(at(span), &misfit));
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 }
 
@@ -99,67 +117,12 @@ pub(super) fn check_calls(tool: &Tool, validator: &ArgumentValidator, findings: 
 
 /// The place in `value` that a JSON pointer leads to, or the nearest around it.
 pub(super) fn span_at(value: &Json, pointer: &str) -> Span {
-    let (mut value, mut span) = (value, value.span);
-    for step in pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")) {
-        let inside = match &value.kind {
-            JsonKind::Object(members) => {
-                members.iter().find(|member| member.key == step).map(|member| &member.value)
-            }
-            JsonKind::Array(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
-            JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => None,
-        };
-        let Some(inside) = inside else { break };
-        (value, span) = (inside, inside.span);
+    let mut value = value;
+    for step in pointer::steps(pointer) {
+        let Some(inside) = enter(value, &step) else { break };
+        value = inside.value();
     }
-    span
-}
-
-fn check_members(tool: &Tool, schema: &[Member], findings: &mut Vec<Diagnostic>) {
-    let judge = Judge::new(schema);
-    for member in schema {
-        let at = |span| Location { source: tool.source, span };
-        match (member.key.as_str(), &member.value.kind) {
-            ("default", _) if !is_nil_elsewhere(schema, &member.value) => {
-                if let Some(misfit) = judge.misfit(&member.value) {
-                    findings.push(rules::default_misfit::finding(at(member.value.span), &misfit));
-                }
-            }
-            ("examples", JsonKind::Array(values)) => {
-                let misfits = values.iter().filter_map(|value| Some((value.span, judge.misfit(value)?)));
-                for (span, misfit) in misfits.take(MAX_MISFITS) {
-                    findings.push(rules::example_misfit::finding(at(span), &misfit));
-                }
-            }
-            _ => {}
-        }
-        for inside in schemas_in(member) {
-            check_members(tool, inside, findings);
-        }
-    }
-}
-
-/// The schemas that a keyword holds.
-pub(super) fn schemas_in(member: &Member) -> Vec<&[Member]> {
-    let Some(keyword) = keywords::find(&member.key) else { return Vec::new() };
-    match (keyword.takes, &member.value.kind) {
-        (Takes::Schema, JsonKind::Object(members)) => vec![members.as_slice()],
-        (Takes::Schema | Takes::Schemas, JsonKind::Array(items)) => items.iter().filter_map(object).collect(),
-        (Takes::Named, JsonKind::Object(named)) => {
-            named.iter().filter_map(|member| object(&member.value)).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn object(value: &Json) -> Option<&[Member]> {
-    match &value.kind {
-        JsonKind::Object(members) => Some(members),
-        JsonKind::Null
-        | JsonKind::Bool(_)
-        | JsonKind::Number(_)
-        | JsonKind::String(_)
-        | JsonKind::Array(_) => None,
-    }
+    value.span
 }
 
 /// nil is told by a rule of its own.

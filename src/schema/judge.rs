@@ -10,27 +10,14 @@ use serde_json::{Number, Value};
 
 use super::ArgumentValidator;
 use crate::diagnostic::Diagnostic;
+use crate::spec::keywords::is_annotation;
 use crate::spec::schema::is_of_type;
 use crate::spec::{Json, JsonKind, Member, members_to_map, nearest};
 use crate::text::Span;
 
-/// What is judged without a validator, or says nothing about values.
-const PLAIN: [&str; 14] = [
-    "type",
-    "enum",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "minLength",
-    "maxLength",
-    "description",
-    "title",
-    "default",
-    "examples",
-    "deprecated",
-    "$comment",
-];
+/// What is judged without a validator.
+const JUDGED: [&str; 8] =
+    ["type", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"];
 
 /// A value that its schema refuses.
 pub(in crate::schema) struct Misfit {
@@ -92,7 +79,10 @@ impl<'s> Judge<'s> {
             }
         }
         let is_plain = types.is_none_or(|types| types.as_str().is_some())
-            && self.schema.iter().all(|member| PLAIN.contains(&member.key.as_str()));
+            && self
+                .schema
+                .iter()
+                .all(|member| JUDGED.contains(&member.key.as_str()) || is_annotation(&member.key));
         if is_plain {
             return self.beyond_limits(value);
         }
@@ -108,7 +98,14 @@ impl<'s> Judge<'s> {
     fn beyond_limits(&self, value: &Json) -> Option<Misfit> {
         let limit = |key: &str| match self.get(key).map(|limit| &limit.kind) {
             Some(JsonKind::Number(number)) => number.as_f64(),
-            _ => None,
+            Some(
+                JsonKind::Null
+                | JsonKind::Bool(_)
+                | JsonKind::String(_)
+                | JsonKind::Array(_)
+                | JsonKind::Object(_),
+            )
+            | None => None,
         };
         let exceeds = |size: f64, key: &str| match key {
             "minimum" | "minLength" => limit(key).is_some_and(|limit| size < limit),
@@ -116,22 +113,22 @@ impl<'s> Judge<'s> {
             "exclusiveMaximum" => limit(key).is_some_and(|limit| size >= limit),
             _ => limit(key).is_some_and(|limit| size > limit),
         };
-        let (size, keys): (f64, &[&str]) = match &value.kind {
-            JsonKind::Number(number) => {
-                (number.as_f64()?, &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"])
-            }
+        let (size, found, keys): (f64, String, &[&str]) = match &value.kind {
+            JsonKind::Number(number) => (
+                number.as_f64()?,
+                String::new(),
+                &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
+            ),
             JsonKind::String(text) => {
                 let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-                (f64::from(length), &["minLength", "maxLength"])
+                let found = format!("it has {length} characters, and ");
+                (f64::from(length), found, &["minLength", "maxLength"])
             }
             JsonKind::Null | JsonKind::Bool(_) | JsonKind::Array(_) | JsonKind::Object(_) => return None,
         };
         let key = keys.iter().find(|key| exceeds(size, key))?;
         let limit = self.get(key)?.to_value();
-        Some(Misfit::new(match &value.kind {
-            JsonKind::String(_) => format!("it has {size} characters, and `:{key}` is {limit}"),
-            _ => format!("`:{key}` is {limit}"),
-        }))
+        Some(Misfit::new(format!("{found}`:{key}` is {limit}")))
     }
 }
 
@@ -142,7 +139,11 @@ fn key_of(value: &Json) -> String {
         JsonKind::Number(number) => {
             plain(number).map_or_else(|| number.to_string(), |number| number.to_string())
         }
-        _ => value.to_value().to_string(),
+        JsonKind::Null
+        | JsonKind::Bool(_)
+        | JsonKind::String(_)
+        | JsonKind::Array(_)
+        | JsonKind::Object(_) => value.to_value().to_string(),
     }
 }
 

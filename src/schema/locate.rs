@@ -2,6 +2,7 @@
 //!
 //! What is compiled for an API holds more than the spec: a closed object, an empty `required`. Those have no place.
 
+use super::pointer::{self, Inside, enter};
 use crate::spec::{Json, JsonKind, Member, Tool};
 use crate::text::Span;
 
@@ -27,7 +28,7 @@ pub(crate) fn locate_near(tool: &Tool, pointer: &str) -> Span {
 
 fn walk(tool: &Tool, pointer: &str) -> Result<Written, Written> {
     let at = |span: Span| Written { span, whole: span };
-    let mut steps = pointer.split('/').skip(2).map(unescape);
+    let mut steps = pointer::steps(pointer).skip(1);
     let named = steps.next();
     let argument = named.and_then(|name| tool.arguments.iter().find(|known| known.name.value == name));
     let Some(argument) = argument else { return Err(at(tool.name.span)) };
@@ -37,24 +38,12 @@ fn walk(tool: &Tool, pointer: &str) -> Result<Written, Written> {
     written = of_member(member);
     let mut value: &Json = &member.value;
     for step in steps {
-        match &value.kind {
-            JsonKind::Object(members) => {
-                let Some(member) = members.iter().find(|member| member.key == step) else {
-                    return Err(written);
-                };
-                written = of_member(member);
-                value = &member.value;
-            }
-            JsonKind::Array(items) => {
-                let item = step.parse::<usize>().ok().and_then(|index| items.get(index));
-                let Some(item) = item else { return Err(written) };
-                written = at(item.span);
-                value = item;
-            }
-            JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {
-                return Err(written);
-            }
-        }
+        let Some(inside) = enter(value, &step) else { return Err(written) };
+        written = match inside {
+            Inside::Member(member) => of_member(member),
+            Inside::Item(item) => at(item.span),
+        };
+        value = inside.value();
     }
     Ok(written)
 }
@@ -66,14 +55,4 @@ fn of_member(member: &Member) -> Written {
         JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => whole,
     };
     Written { span, whole }
-}
-
-/// One step of a JSON pointer, as the key it stands for.
-pub(crate) fn unescape(step: &str) -> String {
-    step.replace("~1", "/").replace("~0", "~")
-}
-
-/// A key, as a step of a JSON pointer.
-pub(crate) fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }

@@ -8,6 +8,7 @@
 //! No target changes a schema silently: its [`claims`] say what it does with each keyword, who enforces it then and where
 //! that was read; [`check_target`] makes findings of them. [`restore`] undoes what strict mode asks for.
 
+mod circles;
 mod compile;
 mod examples;
 mod gptel;
@@ -15,12 +16,14 @@ mod import;
 mod judge;
 mod locate;
 mod plain;
+mod pointer;
 mod references;
 pub mod rules;
 mod strict_reply;
 mod target;
 mod tool_set;
 mod validate;
+mod walk;
 
 pub use compile::{check_tool, compile_tool};
 pub use examples::{Example, Expected, Refusal, try_examples};
@@ -28,7 +31,8 @@ pub use gptel::emit_gptel;
 pub use import::{Import, ImportFormat, Importer};
 pub use strict_reply::restore;
 pub use target::{
-    Held, Target, check_target, check_tools, claims, emit, emit_definition, losses, strict_parameters,
+    Held, Target, check_count, check_target, check_tools, claims, emit, emit_definition, losses,
+    strict_parameters,
 };
 pub use tool_set::{ToolEntry, ToolSet};
 pub use validate::{ArgumentValidator, SchemaError, Violation};

@@ -4,6 +4,7 @@
 //! none: each keyword holds what the metaschema of 2020-12 wants, and there is no reference and no odd pattern in them.
 //! [`is_plain`] knows these; for any other schema it says no, and the compiler decides.
 
+use crate::spec::keywords::{self, Takes};
 use crate::spec::{Json, JsonKind, Member};
 
 /// Whether the schema of these members certainly compiles.
@@ -13,39 +14,28 @@ pub(super) fn is_plain(members: &[Member]) -> bool {
 
 fn is_plain_keyword(member: &Member) -> bool {
     let value = &member.value;
-    match member.key.as_str() {
-        "type" => is_type(value),
-        "description" | "title" | "format" | "contentEncoding" | "contentMediaType" => {
-            value.as_str().is_some()
-        }
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
-            matches!(value.kind, JsonKind::Number(_))
-        }
-        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
-        | "minContains" | "maxContains" => matches!(&value.kind, JsonKind::Number(number) if number.is_u64()),
-        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => matches!(value.kind, JsonKind::Bool(_)),
-        "enum" | "examples" => matches!(value.kind, JsonKind::Array(_)),
-        "required" => is_list_of_names(value),
-        "properties" => {
-            matches!(&value.kind, JsonKind::Object(named) if named.iter().all(|member| is_schema(&member.value)))
-        }
-        "items"
-        | "additionalProperties"
-        | "contains"
-        | "propertyNames"
-        | "not"
-        | "if"
-        | "then"
-        | "else"
-        | "unevaluatedItems"
-        | "unevaluatedProperties" => is_schema(value),
-        "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
+    let Some(keyword) = keywords::find(&member.key) else { return false };
+    match (keyword.name, keyword.takes) {
+        ("pattern", _) => value.as_str().is_some_and(is_plain_pattern),
+        ("type", _) => value.as_str().is_some_and(|word| keywords::TYPES.contains(&word)),
+        ("enum", _) => matches!(value.kind, JsonKind::Array(_)),
+        ("required", _) => is_list_of_names(value),
+        ("const" | "default" | "nullable", _) => true,
+        // Names that are patterns, references, and what takes a look at the number.
+        ("patternProperties" | "$ref" | "dependentRequired", _)
+        | (_, Takes::Positive | Takes::Own | Takes::Any) => false,
+        (_, Takes::Text) => value.as_str().is_some(),
+        (_, Takes::Number) => matches!(value.kind, JsonKind::Number(_)),
+        (_, Takes::Count) => matches!(&value.kind, JsonKind::Number(number) if number.is_u64()),
+        (_, Takes::Flag) => matches!(value.kind, JsonKind::Bool(_)),
+        (_, Takes::Vector) => matches!(value.kind, JsonKind::Array(_)),
+        (_, Takes::Schema) => is_schema(value),
+        (_, Takes::Schemas) => {
             matches!(&value.kind, JsonKind::Array(schemas) if !schemas.is_empty() && schemas.iter().all(is_schema))
         }
-        "const" | "default" | "nullable" => true,
-        "pattern" => value.as_str().is_some_and(is_plain_pattern),
-        // References, `multipleOf`, keywords of other drafts and unknown ones.
-        _ => false,
+        (_, Takes::Named) => {
+            matches!(&value.kind, JsonKind::Object(named) if named.iter().all(|member| is_schema(&member.value)))
+        }
     }
 }
 
@@ -55,13 +45,6 @@ fn is_schema(value: &Json) -> bool {
         JsonKind::Object(members) => is_plain(members),
         JsonKind::Null | JsonKind::Number(_) | JsonKind::String(_) | JsonKind::Array(_) => false,
     }
-}
-
-fn is_type(value: &Json) -> bool {
-    let is_known = |word: &str| {
-        matches!(word, "string" | "number" | "integer" | "boolean" | "array" | "object" | "null")
-    };
-    value.as_str().is_some_and(is_known)
 }
 
 fn is_list_of_names(value: &Json) -> bool {
@@ -115,7 +98,62 @@ fn is_plain_class(inside: &str) -> bool {
 mod tests {
     use super::*;
     use crate::schema::ArgumentValidator;
-    use serde_json::json;
+    use crate::text::Span;
+    use serde_json::{Value, json};
+
+    fn json_of(value: &Value) -> Json {
+        let span = Span::default();
+        let kind = match value {
+            Value::Null => JsonKind::Null,
+            Value::Bool(value) => JsonKind::Bool(*value),
+            Value::Number(number) => JsonKind::Number(number.clone()),
+            Value::String(text) => JsonKind::String(text.clone()),
+            Value::Array(items) => JsonKind::Array(items.iter().map(json_of).collect()),
+            Value::Object(members) => JsonKind::Object(
+                members
+                    .iter()
+                    .map(|(key, value)| Member { key: key.clone(), key_span: span, value: json_of(value) })
+                    .collect(),
+            ),
+        };
+        Json { span, kind }
+    }
+
+    /// Every keyword, and one that is none, with every kind of value.
+    #[test]
+    fn plain_schemas_compile() {
+        let values = [
+            json!(null),
+            json!(true),
+            json!(0),
+            json!(-1),
+            json!(1.5),
+            json!("string"),
+            json!("#/nowhere"),
+            json!("("),
+            json!([]),
+            json!(["a", "a"]),
+            json!([{"type": "string"}, {"pattern": "a"}]),
+            json!([3]),
+            json!({}),
+            json!({"(": {"type": "string"}}),
+            json!({"a": {"$ref": "#/nowhere"}}),
+            json!({"type": "strin"}),
+            json!({"a": ["b", "b"]}),
+        ];
+        let mut plain = 0;
+        for keyword in keywords::names().chain(["name"]) {
+            for value in &values {
+                let schema = json!({keyword: value});
+                let JsonKind::Object(members) = json_of(&schema).kind else { unreachable!() };
+                if is_plain(&members) {
+                    plain += 1;
+                    assert!(ArgumentValidator::compile("t", &schema).is_ok(), "{schema}");
+                }
+            }
+        }
+        assert!(plain > 100, "{plain}");
+    }
 
     #[test]
     fn plain_patterns_compile() {

@@ -1,71 +1,68 @@
 //! `$ref`: where the references of a tool lead, seen without a validator.
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
 use serde_json::Value;
 
-use super::examples::schemas_in;
-use super::rules;
+use super::circles::Circles;
+use super::pointer::{escape, of_reference, to_reference};
+use super::rules::unresolved_reference;
+use super::walk::schemas_of;
 use crate::diagnostic::Diagnostic;
-use crate::spec::{Json, Member, Tool};
+use crate::spec::{Argument, Tool};
 use crate::text::Location;
 
 /// Tells of references that lead nowhere, out of the tool or to themselves. `parameters` is the schema as it is sent.
 pub(super) fn check(tool: &Tool, parameters: &Value, findings: &mut Vec<Diagnostic>) {
-    for argument in &tool.arguments {
-        check_members(tool, &argument.name.value, &argument.schema, parameters, findings);
-    }
-}
-
-fn check_members(
-    tool: &Tool,
-    argument: &str,
-    schema: &[Member],
-    parameters: &Value,
-    findings: &mut Vec<Diagnostic>,
-) {
-    for member in schema {
-        if let ("$ref", Some(target)) = (member.key.as_str(), member.value.as_str()) {
-            findings.extend(check_reference(tool, argument, target, &member.value, parameters));
-        }
-        for inside in schemas_in(member) {
-            check_members(tool, argument, inside, parameters, findings);
+    let references = References { parameters, circles: OnceCell::new(), anchors: OnceCell::new() };
+    for (argument, schema) in schemas_of(tool) {
+        for member in schema.iter().filter(|member| member.key == "$ref") {
+            let at = Location { source: tool.source, span: member.value.span };
+            let target = member.value.as_str();
+            findings.extend(target.and_then(|target| references.check(at, argument, target)));
         }
     }
 }
 
-fn check_reference(
-    tool: &Tool,
-    argument: &str,
-    target: &str,
-    value: &Json,
-    parameters: &Value,
-) -> Option<Diagnostic> {
-    let at = Location { source: tool.source, span: value.span };
-    let Some(pointer) = target.strip_prefix('#') else {
-        return Some(rules::unresolved_reference::finding(at, target, None));
-    };
-    // A name in place of a path is an `$anchor`, and may be there.
-    if !pointer.is_empty() && !pointer.starts_with('/') {
-        return None;
-    }
-    if parameters.pointer(pointer).is_none() {
-        let argument = argument.replace('~', "~0").replace('/', "~1");
-        let inside = format!("/properties/{argument}{pointer}");
-        let found = parameters.pointer(&inside).map(|_| format!("#{inside}"));
-        return Some(rules::unresolved_reference::finding(at, target, found.as_deref()));
-    }
-    is_endless(pointer, parameters).then(|| rules::unresolved_reference::endless(at, target))
+struct References<'v> {
+    parameters: &'v Value,
+    circles: OnceCell<Circles>,
+    anchors: OnceCell<HashSet<&'v str>>,
 }
 
-/// Whether following references alone never comes to a schema.
-fn is_endless(pointer: &str, parameters: &Value) -> bool {
-    let mut at = pointer.to_owned();
-    // No tool has so many in a row.
-    for _ in 0..32 {
-        let next = parameters.pointer(&at).and_then(|schema| schema.get("$ref")).and_then(Value::as_str);
-        match next.and_then(|target| target.strip_prefix('#')) {
-            Some(next) => next.clone_into(&mut at),
-            None => return false,
+impl References<'_> {
+    fn check(&self, at: Location, argument: &Argument, target: &str) -> Option<Diagnostic> {
+        let Some(name) = target.strip_prefix('#') else {
+            return Some(unresolved_reference::finding(at, target, None));
+        };
+        let Some(pointer) = of_reference(target) else {
+            let is_there = self.anchors.get_or_init(|| anchors(self.parameters)).contains(name);
+            return (!is_there).then(|| unresolved_reference::finding(at, target, None));
+        };
+        let Some(found) = self.parameters.pointer(&pointer) else {
+            let inside = format!("/properties/{}{pointer}", escape(&argument.name.value));
+            let found = self.parameters.pointer(&inside).map(|_| to_reference(&inside));
+            return Some(unresolved_reference::finding(at, target, found.as_deref()));
+        };
+        let is_endless = self.circles.get_or_init(|| Circles::of(self.parameters)).contains(found);
+        is_endless.then(|| unresolved_reference::endless(at, target))
+    }
+}
+
+/// Every `$anchor` in a schema.
+fn anchors(schema: &Value) -> HashSet<&str> {
+    let mut found = HashSet::new();
+    let mut pending = vec![schema];
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::Object(members) => {
+                found.extend(members.get("$anchor").and_then(Value::as_str));
+                pending.extend(members.values());
+            }
+            Value::Array(items) => pending.extend(items),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-    true
+    found
 }

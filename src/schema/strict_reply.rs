@@ -9,12 +9,15 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::target::{accepts_null, required_names, resolve};
+use super::pointer::resolve;
+use super::target::{accepts_null, required_names};
 
 /// Steps that one call may take; a schema of many like branches could take any number.
 const MAX_STEPS: usize = 1_000_000;
-/// References and branches that are followed without a step into the value.
+/// References to schemas and branches that are followed without a step into the value.
 const MAX_HOPS: usize = 32;
+/// References in a row, which count as one: as many as are looked at for whether null is valid.
+const MAX_CHAIN: usize = 1000;
 
 /// Takes the nulls out of `arguments` that stand for absent properties of `parameters`.
 pub fn restore(parameters: &Value, arguments: &mut Value) {
@@ -27,14 +30,25 @@ struct Walk<'a> {
     steps: usize,
 }
 
-impl Walk<'_> {
-    fn restore(&mut self, schema: &Value, value: &mut Value, hops: usize) {
+impl<'a> Walk<'a> {
+    /// Where a reference and those that it leads to end. In a strict schema nothing stands beside one.
+    fn follow(&mut self, reference: &'a Value) -> Option<&'a Value> {
+        let mut schema = resolve(self.root, reference)?;
+        for _ in 0..MAX_CHAIN {
+            let Some(reference) = schema.get("$ref") else { break };
+            self.steps = self.steps.checked_sub(1)?;
+            schema = resolve(self.root, reference)?;
+        }
+        Some(schema)
+    }
+
+    fn restore(&mut self, schema: &'a Value, value: &mut Value, hops: usize) {
         let Value::Object(members) = schema else { return };
         if self.steps == 0 || hops == 0 {
             return;
         }
         self.steps -= 1;
-        if let Some(target) = members.get("$ref").and_then(|reference| resolve(self.root, reference)) {
+        if let Some(target) = members.get("$ref").and_then(|reference| self.follow(reference)) {
             self.restore(target, value, hops - 1);
         }
         for keyword in ["anyOf", "oneOf"] {
@@ -69,7 +83,7 @@ impl Walk<'_> {
     }
 
     /// Whether `value` may have been written under the strict form of `schema`.
-    fn fits(&mut self, schema: &Value, value: &Value, hops: usize) -> bool {
+    fn fits(&mut self, schema: &'a Value, value: &Value, hops: usize) -> bool {
         let Value::Object(members) = schema else { return schema == &Value::Bool(true) };
         if self.steps == 0 || hops == 0 {
             return false;
@@ -77,7 +91,7 @@ impl Walk<'_> {
         self.steps -= 1;
         members.iter().all(|(keyword, rule)| match (keyword.as_str(), rule) {
             ("$ref", reference) => {
-                resolve(self.root, reference).is_some_and(|target| self.fits(target, value, hops - 1))
+                self.follow(reference).is_some_and(|target| self.fits(target, value, hops - 1))
             }
             ("anyOf" | "oneOf", Value::Array(branches)) => {
                 branches.iter().any(|branch| self.fits(branch, value, hops - 1))
@@ -101,7 +115,7 @@ impl Walk<'_> {
     fn properties_fit(
         &mut self,
         required: &HashSet<&str>,
-        properties: &Map<String, Value>,
+        properties: &'a Map<String, Value>,
         value: &Value,
     ) -> bool {
         let Value::Object(given) = value else { return true };

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
+use super::pointer::{steps, unescape};
 use super::strict_reply::restore;
 
 /// A schema that cannot be compiled.
@@ -186,9 +187,7 @@ fn remove_references(value: &mut Value) -> bool {
 fn remove_at(value: &mut Value, pointer: &str) -> bool {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return false };
     match value.pointer_mut(parent) {
-        Some(Value::Object(members)) => {
-            members.shift_remove(&last.replace("~1", "/").replace("~0", "~")).is_some()
-        }
+        Some(Value::Object(members)) => members.shift_remove(&unescape(last)).is_some(),
         Some(Value::Array(items)) => match last.parse::<usize>() {
             Ok(index) if index < items.len() => {
                 items.remove(index);
@@ -203,8 +202,7 @@ fn remove_at(value: &mut Value, pointer: &str) -> bool {
 /// `/items/2/name` → `.items[2].name`.
 fn path_of_pointer(pointer: &str) -> String {
     let mut path = String::new();
-    for step in pointer.split('/').skip(1) {
-        let step = step.replace("~1", "/").replace("~0", "~");
+    for step in steps(pointer) {
         if !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit()) {
             path.extend(["[", &step, "]"]);
         } else {

@@ -129,6 +129,25 @@ pub(crate) const TABLE: [Keyword; 52] = [
 /// The types that a schema may name.
 pub(crate) const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
+/// The keywords that say something of a value and allow or forbid none.
+const ANNOTATIONS: [&str; 10] = [
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$comment",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "contentEncoding",
+    "contentMediaType",
+];
+
+/// Whether a keyword says something of a value and allows or forbids none.
+pub(crate) fn is_annotation(name: &str) -> bool {
+    ANNOTATIONS.contains(&name)
+}
+
 /// The names of all keywords.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|keyword| keyword.name)

@@ -294,6 +294,30 @@ fn a_strict_entry_takes_nulls_out_before_it_validates() {
     assert!(entry.accept(json!({"query": null})).is_err(), "a required property is never absent");
 }
 
+/// What is emitted without a finding comes back, however long the way to it is.
+#[test]
+fn nulls_go_out_at_the_end_of_a_long_chain() {
+    let mut definitions = Map::new();
+    for number in 0..200 {
+        definitions
+            .insert(format!("d{number}"), json!({"$ref": format!("#/properties/%78/$defs/d{}", number + 1)}));
+    }
+    let end = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": []});
+    definitions.insert(String::from("d200"), end);
+    let reference = json!({"$ref": "#/properties/x/$defs/d0"});
+    let parameters = json!({"type": "object", "required": ["x", "y", "z"], "properties": {
+        "x": {"$ref": "#/properties/x/$defs/d0", "$defs": definitions},
+        "y": {"type": "array", "items": reference},
+        "z": {"anyOf": [{"type": "string"}, reference]}
+    }});
+    assert!(losses(Target::OpenAiStrict, &parameters).is_empty());
+    let absent = json!({"n": null});
+    let mut arguments = json!({"x": absent, "y": [absent], "z": absent});
+    assert!(valid(&strict_parameters(&parameters), &arguments));
+    restore(&parameters, &mut arguments);
+    assert_eq!(arguments, json!({"x": {}, "y": [{}], "z": {}}));
+}
+
 #[test]
 fn hostile_schemas_end() {
     let branches: Vec<Value> = (0..10).map(|_| json!({"$ref": "#/properties/x"})).collect();

@@ -137,6 +137,63 @@ fn more_tools_than_a_request_takes_are_told_once() {
     assert!(check_tools(Target::Anthropic, load.tools.iter().map(|loaded| &loaded.tool)).is_empty());
 }
 
+/// What goes into one request is known of the workers of a project; of loose files all is compiled into one.
+#[test]
+fn how_many_tools_there_are_is_told_once() {
+    let tool =
+        |number: usize| format!("(deftool :name \"t{number}\" :description \"Say number {number}.\")\n");
+    let tools: String = (0..140).map(tool).collect();
+    let few = "(defworker :name \"few\" :tools [\"t1\" \"t2\"])\n";
+    let codes = |files: &[(&str, &str)], arguments: &[&str]| -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let arguments =
+            [&["check", "--format", "concise", "--target", "openai,anthropic"], arguments].concat();
+        let said = stdout(&deftool(&arguments, folder.path()));
+        let many = said.lines().filter(|line| line.contains("DT311") || line.contains("DT510"));
+        many.map(|line| line.split(": ").nth(1).unwrap().to_owned()).collect()
+    };
+    assert_eq!(codes(&[("specs/a.eld", &tools), ("specs/b.eld", few)], &[]), [""; 0]);
+    assert_eq!(codes(&[("specs/a.eld", &tools)], &[]), ["warning[DT311]"]);
+    assert_eq!(
+        codes(&[("one/specs/a.eld", &tools), ("two/specs/a.eld", few)], &["one", "two"]),
+        ["warning[DT311]"]
+    );
+    assert_eq!(codes(&[("a.eld", &tools)], &["a.eld"]), ["warning[DT510]"]);
+}
+
+/// A rule of every tool that names the API says it for the target, too; an error still is told, since it leaves the tool out.
+#[test]
+fn what_is_told_of_every_tool_is_not_told_again_of_a_target() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = r#"(deftool :name "read" :description "Read the notes." :args ((:name "file name" :type string :description "Which note.")
+ (:name "tags" :type array :description "Words that are in it.")
+ (:name "rows" :type array :description "Lines of it." :items (:type array))))
+"#;
+    fs::write(folder.path().join("a.eld"), spec).unwrap();
+    let check = |target: &str| {
+        let output = deftool(&["check", "--format", "concise", "--target", target, "a.eld"], folder.path());
+        let places = |line: &str| line.split(": ").take(2).collect::<Vec<_>>().join(" ");
+        stdout(&output).lines().map(places).filter(|line| line.starts_with("a.eld")).collect::<Vec<_>>()
+    };
+    let name = "a.eld:1:68 warning[DT237]";
+    let arrays = ["a.eld:2:16 warning[DT209]", "a.eld:3:64 warning[DT209]"];
+    assert_eq!(check("anthropic"), [name, arrays[0], arrays[1]]);
+    assert_eq!(check("gemini"), [name, arrays[0], arrays[1]]);
+    assert_eq!(
+        check("openai-strict"),
+        [name, arrays[0], "a.eld:2:16 error[DT501]", arrays[1], "a.eld:3:64 error[DT501]"]
+    );
+    // What a project does not want to hear of every tool it hears of the target that it asks about.
+    let allow = "(deflint :allow [array-without-items argument-name])\n";
+    fs::write(folder.path().join("a.eld"), spec.to_owned() + allow).unwrap();
+    assert_eq!(check("gemini"), ["a.eld:2:16 warning[DT502]", "a.eld:3:64 warning[DT502]"]);
+    assert_eq!(check("anthropic"), ["a.eld:1:68 warning[DT508]"]);
+}
+
 #[test]
 fn parameters_that_are_too_large_together_are_told_at_the_name() {
     let values = (0..600).map(|number| format!("\"{number}\"")).collect::<Vec<_>>().join(" ");
@@ -153,6 +210,58 @@ fn parameters_that_are_too_large_together_are_told_at_the_name() {
     assert_eq!((findings[0].rule.name, findings[0].severity), ("too-large-for-target", Severity::Error));
     assert_eq!(findings[0].primary.span, load.tools[0].tool.name.span);
     assert_eq!(emit(Target::OpenAiStrict, [&load.tools[0].tool]).to_string(), "[]");
+}
+
+/// One definition that leads to the next, as many times as a generated file may have them.
+#[test]
+fn long_chains_of_references_cost_linear_time_and_no_stack() {
+    let definition = |number: usize| format!(":d{number} (:$ref \"#/properties/x/$defs/d{}\")", number + 1);
+    let definitions = (0..6000).map(definition).collect::<Vec<_>>().join(" ");
+    let load = load(&format!(
+        "(deftool :name \"a\" :description \"Do a.\" :args ((:name \"x\" :description \"An x.\" :optional t \
+         :$ref \"#/properties/x/$defs/d0\" :$defs ({definitions} :d6000 (:type string)))))"
+    ));
+    assert!(load.findings.is_empty(), "a chain is no circle: {}", load.findings[0].message);
+    let tool = load.tools[0].tool.clone();
+    let work = move || {
+        let start = std::time::Instant::now();
+        for target in Target::ALL {
+            check_tools(target, [&tool]);
+            let emitted = emit(target, [&tool]).to_string();
+            assert_eq!(emitted.matches("$ref").count(), 6001, "{}", target.as_str());
+        }
+        // Once per reference the rest of the chain, and it is minutes.
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    };
+    std::thread::Builder::new().stack_size(512 * 1024).spawn(work).unwrap().join().unwrap();
+}
+
+#[test]
+fn gemini_takes_the_keyword_away_and_not_what_has_its_name() {
+    let load = load(
+        r#"(deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :additionalProperties t
+ :properties (:additionalProperties (:type object :properties nil :additionalProperties (:type string)))
+ :dependentSchemas (:additionalProperties (:required ["y"] :additionalProperties :json-false))
+ :dependentRequired (:additionalProperties ["y"])
+ :patternProperties (:additionalProperties (:type string))
+ :anyOf [(:additionalProperties t :required ["y"]) (:not (:additionalProperties t))])))"#,
+    );
+    let emitted = emit(Target::Gemini, [&load.tools[0].tool]);
+    let schema = emitted.pointer("/0/functionDeclarations/0/parameters/properties/x").unwrap();
+    assert_eq!(
+        schema.to_string(),
+        serde_json::json!({
+            "description": "An x.",
+            "type": "object",
+            "properties": {"additionalProperties": {"type": "object", "properties": {}}},
+            "dependentSchemas": {"additionalProperties": {"required": ["y"]}},
+            "dependentRequired": {"additionalProperties": ["y"]},
+            "patternProperties": {"additionalProperties": {"type": "string"}},
+            "anyOf": [{"required": ["y"]}, {"not": {}}],
+            "required": []
+        })
+        .to_string()
+    );
 }
 
 /// Every target whose refusals are only likely sends every tool.

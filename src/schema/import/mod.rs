@@ -19,6 +19,7 @@
 mod anthropic;
 mod gemini;
 mod json_schema;
+mod literals;
 mod mcp;
 mod openai;
 mod parameters;

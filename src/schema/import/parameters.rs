@@ -8,25 +8,12 @@ use std::collections::HashSet;
 use super::schema::Rewriter;
 use super::{Envelope, ImportFormat, Told, is_null, strings_of};
 use crate::schema::rules;
+use crate::spec::keywords::is_annotation;
 use crate::spec::{Argument, Json, JsonKind, Member};
 use crate::text::{Span, Spanned};
 
-/// What may stand at the root and allows or forbids nothing.
-const ANNOTATIONS: [&str; 13] = [
-    "$schema",
-    "$id",
-    "id",
-    "$anchor",
-    "$comment",
-    "title",
-    "description",
-    "default",
-    "examples",
-    "example",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-];
+/// What may stand at the root beside annotations and allows or forbids nothing.
+const OF_DOCUMENTS: [&str; 5] = ["$schema", "$id", "id", "$anchor", "example"];
 
 /// What a plain schema's envelope was made of.
 const NAMING: [&str; 3] = ["$id", "title", "description"];
@@ -166,7 +153,11 @@ impl<'j> Root<'j> {
             // Written out where they are referred to.
             "$defs" | "definitions" => {}
             _ if format == ImportFormat::JsonSchema && NAMING.contains(&key) => {}
-            _ if ANNOTATIONS.contains(&key) || key.starts_with("x-") || key == "nullable" => {
+            _ if is_annotation(key)
+                || OF_DOCUMENTS.contains(&key)
+                || key.starts_with("x-")
+                || key == "nullable" =>
+            {
                 if value.kind != JsonKind::Bool(false) {
                     envelope.left_out.push((member.key.clone(), member.key_span));
                 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::schema::pointer::{self, enter, of_reference};
 use crate::spec::{Json, JsonKind};
 
 /// The definitions of one schema.
@@ -27,11 +28,7 @@ impl<'j> References<'j> {
 
     /// What `reference`, such as `#/$defs/Colour`, refers to; `None` for what is not there.
     pub(super) fn find(&self, reference: &str) -> Option<&'j Json> {
-        let pointer = reference.strip_prefix('#')?;
-        if pointer.is_empty() {
-            return Some(self.root);
-        }
-        let steps: Vec<String> = pointer.strip_prefix('/')?.split('/').map(decode).collect();
+        let steps: Vec<String> = pointer::steps(&of_reference(reference)?).collect();
         let (mut found, rest) = match steps.as_slice() {
             [container, name, rest @ ..] => {
                 match self.definitions.get(&(container.as_str(), name.as_str())) {
@@ -42,41 +39,8 @@ impl<'j> References<'j> {
             _ => (self.root, steps.as_slice()),
         };
         for step in rest {
-            found = match &found.kind {
-                JsonKind::Array(items) => items.get(step.parse::<usize>().ok()?)?,
-                JsonKind::Object(_) => &found.get(step)?.value,
-                JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {
-                    return None;
-                }
-            };
+            found = enter(found, step)?.value();
         }
         Some(found)
-    }
-}
-
-/// One step of a JSON pointer in a URI fragment: `%25`, then `~1` and `~0`.
-fn decode(step: &str) -> String {
-    let mut bytes = Vec::with_capacity(step.len());
-    let mut rest = step.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let digits = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let code = digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { tail.get(2..).unwrap_or_default() } else { tail };
-    }
-    String::from_utf8_lossy(&bytes).replace("~1", "/").replace("~0", "~")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::decode;
-
-    #[test]
-    fn steps() {
-        for (step, key) in
-            [("a", "a"), ("a~1b~0c", "a/b~c"), ("~01", "~1"), ("a%20b%2", "a b%2"), ("%C3%A9%zz", "é%zz")]
-        {
-            assert_eq!(decode(step), key);
-        }
     }
 }

@@ -7,7 +7,7 @@ use super::Told;
 use super::gemini::as_json_schema;
 use super::references::References;
 use crate::schema::rules;
-use crate::spec::keywords::{self, Takes};
+use crate::spec::keywords::{self, Takes, is_annotation};
 use crate::spec::{Json, JsonKind, Member};
 use crate::text::Span;
 
@@ -16,10 +16,6 @@ const MAX_DEPTH: usize = 100;
 
 /// What writing out references may make of one tool, in values.
 const MAX_WRITTEN_OUT: usize = 50_000;
-
-/// Says something of a schema without changing what it allows; beside a `$ref` it wins over the definition's own.
-const ANNOTATIONS: [&str; 8] =
-    ["description", "title", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"];
 
 /// Rewrites the schemas of one tool.
 pub(super) struct Rewriter<'j> {
@@ -149,7 +145,8 @@ impl<'j> Rewriter<'j> {
                 return Vec::new();
             }
         };
-        if beside.iter().all(|member| ANNOTATIONS.contains(&member.key.as_str())) {
+        // What allows and forbids nothing wins over the definition's own.
+        if beside.iter().all(|member| is_annotation(&member.key)) {
             for member in beside {
                 match members.iter_mut().find(|known| known.key == member.key) {
                     Some(known) => *known = member,

@@ -39,6 +39,15 @@ rules! {
     not_a_schema: NOT_A_SCHEMA,
 }
 
+use crate::diagnostic::Rule;
+use crate::spec::rules::{ARGUMENT_NAME, ARRAY_WITHOUT_ITEMS};
+
+/// Whether a finding of a target says what `base`, a rule of every tool, says at the same place.
+pub(crate) fn repeats(of_target: &Rule, base: &Rule) -> bool {
+    let same = [(&NAME_REFUSED, &ARGUMENT_NAME), (&MAY_BE_REFUSED, &ARRAY_WITHOUT_ITEMS)];
+    same.into_iter().any(|(known, its_base)| of_target == known && base == its_base)
+}
+
 pub(crate) use annotation_lost::annotation_lost;
 pub(crate) use description_too_long::description_too_long;
 pub(crate) use dropped_by_target::dropped_by_target;

@@ -6,7 +6,7 @@ rule! {
     ///
     /// OpenAI takes 128 and answers 400 to a request with more. Offer a worker fewer, by its `:tools`: a model chooses better among few, too.
     ///
-    /// The finding stands at the first tool over the limit.
+    /// The finding stands at the first tool over the limit. Of a project DT311 says it, which knows what its workers offer.
     pub(crate) TOO_MANY_TOOLS, "DT510", "too-many-tools-for-target", Warning
 }
 

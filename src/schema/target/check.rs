@@ -7,11 +7,13 @@ use serde_json::Value;
 use super::claims::{Claim, Fate, Subject, Subjected};
 use super::loss::Loss;
 use super::openai::emit_parameters;
-use super::place::{Place, is_keyword};
+use super::place::{Parameters, Place};
 use super::{Target, description_for};
 use crate::diagnostic::Diagnostic;
 use crate::schema::locate::locate;
+use crate::schema::pointer::of_reference;
 use crate::spec::Tool;
+use crate::spec::keywords;
 use crate::text::Span;
 
 /// A claim that holds for something in a schema.
@@ -28,7 +30,8 @@ pub struct Held {
 /// What `target` drops, weakens or refuses of a parameters schema as `openai` gets it, what the compiler added included.
 pub fn losses(target: Target, parameters: &Value) -> Vec<Held> {
     let mut walk = Walk { target, references: references(parameters), held: Vec::new() };
-    let root = Place::root(parameters);
+    let parameters = Parameters::new(parameters);
+    let root = Place::root(&parameters);
     for claim in target.claims().iter().filter(|claim| matches!(claim.subject, Subject::Tool(_))) {
         if claim.holds(&Subjected { place: &root, word: "" }) {
             walk.hold(claim, String::new(), "");
@@ -45,7 +48,7 @@ pub fn check_target(target: Target, tool: &Tool) -> Vec<Diagnostic> {
     let mut find = |claim: &'static Claim, span: Span, word: &str| {
         findings.push(Loss { target, tool, claim, span, word: word.to_owned() }.finding());
     };
-    let nothing = Value::Null;
+    let nothing = Parameters::new(&Value::Null);
     for claim in target.claims() {
         match claim.subject {
             Subject::ToolName => {
@@ -69,8 +72,19 @@ pub fn check_target(target: Target, tool: &Tool) -> Vec<Diagnostic> {
         }
     }
     for Held { claim, pointer, word } in losses(target, &emit_parameters(tool)) {
-        let is_whole = matches!(claim.subject, Subject::Tool(_));
-        let span = if is_whole { Some(tool.name.span) } else { locate(tool, &pointer).map(|at| at.span) };
+        let span = match claim.subject {
+            Subject::Tool(_) => Some(tool.name.span),
+            // At its type, where what is wrong with it for every API is told, too.
+            Subject::Schema(_) => {
+                locate(tool, &format!("{pointer}/type")).or_else(|| locate(tool, &pointer)).map(|at| at.span)
+            }
+            Subject::Keywords(_)
+            | Subject::OtherKeywords
+            | Subject::PropertyNames
+            | Subject::ToolName
+            | Subject::DescriptionOver(_)
+            | Subject::ToolsOver(_) => locate(tool, &pointer).map(|at| at.span),
+        };
         // What the compiler added was written nowhere, and is no loss.
         if let Some(span) = span {
             find(claim, span, &word);
@@ -81,7 +95,15 @@ pub fn check_target(target: Target, tool: &Tool) -> Vec<Diagnostic> {
 
 /// What `target` makes of `tools` in one request, each by itself and all together.
 pub fn check_tools<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>) -> Vec<Diagnostic> {
-    let limit = target.claims().iter().find_map(|claim| match claim.subject {
+    let tools: Vec<&Tool> = tools.into_iter().collect();
+    let mut findings: Vec<_> = tools.iter().flat_map(|tool| check_target(target, tool)).collect();
+    findings.extend(check_count(target, tools));
+    findings
+}
+
+/// Whether `target` takes so many `tools` in one request; the finding is about the first that is too many.
+pub fn check_count<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>) -> Option<Diagnostic> {
+    let (claim, limit) = target.claims().iter().find_map(|claim| match claim.subject {
         Subject::ToolsOver(limit) => Some((claim, limit)),
         Subject::Keywords(_)
         | Subject::OtherKeywords
@@ -90,18 +112,10 @@ pub fn check_tools<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>
         | Subject::PropertyNames
         | Subject::ToolName
         | Subject::DescriptionOver(_) => None,
-    });
-    let mut findings = Vec::new();
-    for (index, tool) in tools.into_iter().enumerate() {
-        findings.extend(check_target(target, tool));
-        if let Some((claim, limit)) = limit
-            && index == limit
-        {
-            let name = &tool.name;
-            findings.push(Loss { target, tool, claim, span: name.span, word: name.value.clone() }.finding());
-        }
-    }
-    findings
+    })?;
+    let tool = tools.into_iter().nth(limit)?;
+    let name = &tool.name;
+    Some(Loss { target, tool, claim, span: name.span, word: name.value.clone() }.finding())
 }
 
 /// Whether `target` is certain to refuse a request with `tool`, so that it is not emitted.
@@ -158,7 +172,7 @@ impl Walk {
         }
         for keyword in place.members().into_iter().flat_map(serde_json::Map::keys) {
             // A key that is no keyword has a finding of its own, whatever the target.
-            let claim = self.target.claim_of(place, keyword).filter(|_| is_keyword(keyword));
+            let claim = self.target.claim_of(place, keyword).filter(|_| keywords::find(keyword).is_some());
             if let Some(claim) = claim
                 && !matches!(claim.fate, Fate::Enforced | Fate::Shown)
             {
@@ -199,7 +213,7 @@ fn references(schema: &Value) -> Vec<String> {
         match value {
             Value::Object(members) => {
                 let reference = members.get("$ref").and_then(Value::as_str);
-                found.extend(reference.and_then(|text| text.strip_prefix('#')).map(str::to_owned));
+                found.extend(reference.and_then(of_reference));
                 pending.extend(members.values());
             }
             Value::Array(items) => pending.extend(items),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::parameters::{Close, emit_properties, emit_required};
 use super::{Target, description_for};
 use crate::spec::Tool;
+use crate::spec::keywords::{self, Takes};
 
 /// The whole of a request's `tools`.
 pub(super) fn emit_tools<'t>(tools: impl Iterator<Item = &'t Tool>) -> Value {
@@ -34,22 +35,35 @@ fn emit_parameters(tool: &Tool) -> Value {
     json!({"type": "object", "properties": properties, "required": emit_required(tool)})
 }
 
-/// Removes `additionalProperties` from a schema and every schema in it. A property may have that name.
+/// Removes `additionalProperties` from a schema and every schema in it. What stands under a name may have that name.
 fn open_schema(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             members.shift_remove("additionalProperties");
             for (key, value) in members.iter_mut() {
-                match (key.as_str(), value) {
-                    ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
-                        named.values_mut().for_each(open_schema);
-                    }
-                    ("default" | "const" | "enum" | "examples", _) => {}
-                    (_, value) => open_schema(value),
-                }
+                open_inside(key, value);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(open_schema),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn open_inside(key: &str, value: &mut Value) {
+    // gptel looks into what it does not know, too.
+    let Some(keyword) = keywords::find(key) else { return open_schema(value) };
+    match keyword.takes {
+        Takes::Schema | Takes::Schemas => open_schema(value),
+        Takes::Named => {
+            value.as_object_mut().into_iter().flat_map(|named| named.values_mut()).for_each(open_schema);
+        }
+        Takes::Text
+        | Takes::Flag
+        | Takes::Count
+        | Takes::Number
+        | Takes::Positive
+        | Takes::Vector
+        | Takes::Own
+        | Takes::Any => {}
     }
 }

@@ -2,10 +2,10 @@
 
 use super::Target;
 use super::claims::{Claim, Enforcer, Fate, Subject};
-use super::place::ANNOTATIONS;
 use crate::diagnostic::{Diagnostic, Rule};
 use crate::schema::rules;
 use crate::spec::Tool;
+use crate::spec::keywords::is_annotation;
 use crate::text::{Location, Span};
 
 /// A claim that holds for something in a tool.
@@ -28,7 +28,7 @@ impl Loss<'_> {
             (Subject::Tool(_), Fate::Refused) if self.target.quarantines() => rules::too_large(self),
             (_, Fate::Refused) if self.target.quarantines() => rules::refused_by_target(self),
             (_, Fate::Refused) => rules::may_be_refused(self),
-            (_, Fate::Dropped | Fate::Ignored) if ANNOTATIONS.contains(&self.word.as_str()) => {
+            (_, Fate::Dropped | Fate::Ignored) if is_annotation(&self.word) || self.word == "nullable" => {
                 rules::annotation_lost(self)
             }
             (_, Fate::Dropped) => rules::dropped_by_target(self),

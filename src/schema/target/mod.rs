@@ -18,10 +18,10 @@ mod place;
 
 use serde_json::Value;
 
-pub use check::{Held, check_target, check_tools, losses};
+pub use check::{Held, check_count, check_target, check_tools, losses};
 pub(crate) use loss::Loss;
 pub use openai_strict::strict_parameters;
-pub(crate) use place::{accepts_null, required_names, resolve};
+pub(crate) use place::{accepts_null, required_names};
 
 use crate::spec::Tool;
 use crate::text::Span;

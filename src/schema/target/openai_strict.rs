@@ -4,13 +4,13 @@
 //! object is closed; what a reference leads to moves into `$defs` of the parameters. Which keywords go and which cannot
 //! be said at all is in the target's claims: a tool that has one of the latter is not emitted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
 use super::claims::Fate;
 use super::openai::emit_parameters;
-use super::place::{Place, resolve};
+use super::place::{Parameters, Place};
 use super::{Target, description_for};
 use crate::spec::Tool;
 
@@ -30,8 +30,15 @@ pub(super) fn emit_tool(tool: &Tool) -> Value {
 /// The parameters schema of `openai` as strict mode takes it. Of a schema that strict mode cannot say, the part that it
 /// can.
 pub fn strict_parameters(parameters: &Value) -> Value {
+    let parameters = Parameters::new(parameters);
     let mut strict = Strict::default();
-    let mut root = strict.schema(&Place::root(parameters));
+    let mut root = strict.schema(&Place::root(&parameters));
+    // A definition may lead to the next: not one in the other, a chain may be as long as a file.
+    while let Some((name, target)) = strict.pending.pop_front() {
+        let place = Place { schema: target, ..Place::root(&parameters) };
+        let schema = strict.schema(&place);
+        strict.definitions.insert(name, schema);
+    }
     if let Value::Object(members) = &mut root
         && !strict.definitions.is_empty()
     {
@@ -42,14 +49,18 @@ pub fn strict_parameters(parameters: &Value) -> Value {
 
 /// What references lead to.
 #[derive(Default)]
-struct Strict {
+struct Strict<'v> {
     definitions: Map<String, Value>,
     /// The definition of each reference.
     names: HashMap<String, String>,
+    /// How often each base of a name was taken.
+    numbers: HashMap<String, usize>,
+    /// Definitions that are not written yet.
+    pending: VecDeque<(String, &'v Value)>,
 }
 
-impl Strict {
-    fn schema(&mut self, place: &Place<'_>) -> Value {
+impl<'v> Strict<'v> {
+    fn schema(&mut self, place: &Place<'v>) -> Value {
         let Some(members) = place.members() else { return place.schema.clone() };
         let mut schema = Map::new();
         if let Some(words) = implied_type(members) {
@@ -80,7 +91,7 @@ impl Strict {
                     schema.insert(String::from("anyOf"), Value::Array(branches));
                 }
                 "$ref" => {
-                    schema.insert(keyword.clone(), Value::String(self.reference(place.root, value)));
+                    schema.insert(keyword.clone(), Value::String(self.reference(place, value)));
                 }
                 _ => {
                     schema.insert(keyword.clone(), value.clone());
@@ -97,7 +108,7 @@ impl Strict {
     }
 
     /// The reference to the definition of what `reference` leads to.
-    fn reference(&mut self, root: &Value, reference: &Value) -> String {
+    fn reference(&mut self, place: &Place<'v>, reference: &Value) -> String {
         let pointer = reference.as_str().unwrap_or_default();
         if pointer == "#" {
             return pointer.to_owned();
@@ -107,27 +118,24 @@ impl Strict {
         }
         let name = self.new_name(pointer);
         self.names.insert(pointer.to_owned(), name.clone());
-        // Its place in the order, before what is inside it.
+        // Its place in the order.
         self.definitions.insert(name.clone(), Value::Null);
-        if let Some(target) = resolve(root, reference) {
-            let place = Place { schema: target, ..Place::root(root) };
-            let schema = self.schema(&place);
-            self.definitions.insert(name.clone(), schema);
-        }
+        self.pending.extend(place.target().map(|target| (name.clone(), target)));
         format!("#/$defs/{name}")
     }
 
     /// After the last step of the pointer, in plain characters.
-    fn new_name(&self, pointer: &str) -> String {
+    fn new_name(&mut self, pointer: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
         let base: String = pointer.rsplit('/').next().unwrap_or_default().chars().map(plain).collect();
-        let mut name = base.clone();
-        let mut number = 1;
-        while self.definitions.contains_key(&name) {
-            number += 1;
-            name = format!("{base}{number}");
+        let number = self.numbers.entry(base.clone()).or_default();
+        loop {
+            *number += 1;
+            let name = if *number == 1 { base.clone() } else { format!("{base}{number}") };
+            if !self.definitions.contains_key(&name) {
+                return name;
+            }
         }
-        name
     }
 }
 

@@ -2,84 +2,37 @@
 //!
 //! In goes the parameters schema as `openai` gets it; claims ask their questions of a [`Place`].
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::schema::locate::escape;
-
-/// Keywords that hold schemas by name.
-const MAPS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
-/// Keywords that hold lists of schemas.
-const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
-/// Keywords that hold one schema; `items` may be a list in older drafts.
-const SINGLE: [&str; 10] = [
-    "items",
-    "additionalProperties",
-    "contains",
-    "propertyNames",
-    "not",
-    "if",
-    "then",
-    "else",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-
-/// Keywords that say something about a value and allow or forbid none.
-pub(crate) const ANNOTATIONS: [&str; 11] = [
-    "title",
-    "description",
-    "default",
-    "examples",
-    "$comment",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-    "contentEncoding",
-    "contentMediaType",
-    "nullable",
-];
-
-/// Keywords that hold values.
-const VALUES: [&str; 21] = [
-    "type",
-    "enum",
-    "const",
-    "required",
-    "format",
-    "pattern",
-    "minLength",
-    "maxLength",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "minContains",
-    "maxContains",
-    "minProperties",
-    "maxProperties",
-    "dependentRequired",
-];
-
-/// Whether `key` is a keyword of JSON Schema.
-pub(crate) fn is_keyword(key: &str) -> bool {
-    [&MAPS[..], &LISTS, &SINGLE, &VALUES, &ANNOTATIONS].iter().any(|words| words.contains(&key))
-        || key == "$ref"
-}
+use crate::schema::circles::Circles;
+use crate::schema::pointer::{escape, resolve};
+use crate::spec::keywords::{self, Takes};
 
 /// Schemas that one question about null looks at; branches may lead into each other for ever.
 const MAX_LOOKS: usize = 1000;
 
+/// Branches that it enters one in the other.
+const MAX_BRANCHES: usize = 64;
+
+/// The parameters schema of a tool, and what is asked of it at many places.
+pub(crate) struct Parameters<'v> {
+    pub schema: &'v Value,
+    circles: OnceCell<Circles>,
+}
+
+impl<'v> Parameters<'v> {
+    pub(crate) fn new(schema: &'v Value) -> Self {
+        Self { schema, circles: OnceCell::new() }
+    }
+}
+
 /// A schema in a tool's parameters.
 #[derive(Clone)]
 pub(crate) struct Place<'a> {
-    /// The parameters schema.
-    pub root: &'a Value,
+    pub root: &'a Parameters<'a>,
     /// The schema here: an object, a boolean, or what is neither.
     pub schema: &'a Value,
     /// Where, as a JSON pointer into the root.
@@ -99,8 +52,14 @@ pub(crate) struct Child<'a> {
 
 impl<'a> Place<'a> {
     /// The parameters themselves.
-    pub(crate) fn root(parameters: &'a Value) -> Self {
-        Self { root: parameters, schema: parameters, pointer: String::new(), objects: 0, is_optional: false }
+    pub(crate) fn root(parameters: &'a Parameters<'a>) -> Self {
+        Self {
+            root: parameters,
+            schema: parameters.schema,
+            pointer: String::new(),
+            objects: 0,
+            is_optional: false,
+        }
     }
 
     /// The members, of a schema that is an object.
@@ -148,8 +107,8 @@ impl<'a> Place<'a> {
             objects: self.objects + usize::from(keyword == "properties"),
             is_optional,
         };
-        match value {
-            Value::Object(named) if MAPS.contains(&keyword) => {
+        match (keywords::takes(keyword), value) {
+            (Takes::Named, Value::Object(named)) => {
                 let required = required_names(self.schema);
                 let is_optional = |name: &str| keyword == "properties" && !required.contains(name);
                 let children = named.iter();
@@ -160,51 +119,51 @@ impl<'a> Place<'a> {
                     })
                     .collect()
             }
-            Value::Array(items) if LISTS.contains(&keyword) || keyword == "items" => items
-                .iter()
-                .enumerate()
-                .map(|(index, schema)| Child {
-                    name: None,
-                    place: child(schema, Some(&index.to_string()), false),
-                })
-                .collect(),
-            schema if SINGLE.contains(&keyword) => {
-                vec![Child { name: None, place: child(schema, None, false) }]
-            }
-            _ => Vec::new(),
+            // In older drafts a list, too.
+            (Takes::Schema, Value::Array(items)) if keyword == "items" => items_of(items, child),
+            (Takes::Schemas, Value::Array(items)) => items_of(items, child),
+            (Takes::Schema, schema) => vec![Child { name: None, place: child(schema, None, false) }],
+            (
+                Takes::Named
+                | Takes::Schemas
+                | Takes::Text
+                | Takes::Flag
+                | Takes::Count
+                | Takes::Number
+                | Takes::Positive
+                | Takes::Vector
+                | Takes::Own
+                | Takes::Any,
+                _,
+            ) => Vec::new(),
         }
     }
 
     /// Whether `null` is valid here, as far as types and values say.
     pub(crate) fn accepts_null(&self) -> bool {
-        accepts_null(self.root, self.schema)
+        accepts_null(self.root.schema, self.schema)
     }
 
-    /// Whether the reference here leads back to itself, through references and branches alone.
+    /// What the reference here leads to.
+    pub(crate) fn target(&self) -> Option<&'a Value> {
+        resolve(self.root.schema, self.get("$ref")?)
+    }
+
+    /// Whether the reference here leads to what leads back to itself, through references and branches alone.
     pub(crate) fn is_circle(&self) -> bool {
-        let own = self.get("$ref");
-        let mut seen: HashSet<&str> = HashSet::new();
-        let mut pending: Vec<&Value> = own.and_then(|own| resolve(self.root, own)).into_iter().collect();
-        while let Some(schema) = pending.pop() {
-            if let Some(reference) = schema.get("$ref") {
-                if Some(reference) == own {
-                    return true;
-                }
-                if seen.insert(reference.as_str().unwrap_or_default()) {
-                    pending.extend(resolve(self.root, reference));
-                }
-            }
-            let branches =
-                ["anyOf", "oneOf"].into_iter().filter_map(|keyword| schema.get(keyword)?.as_array());
-            pending.extend(branches.flatten());
-        }
-        false
+        let circles = self.root.circles.get_or_init(|| Circles::of(self.root.schema));
+        self.target().is_some_and(|target| circles.contains(target))
     }
 }
 
-/// What a `$ref` inside a schema leads to.
-pub(crate) fn resolve<'a>(root: &'a Value, reference: &Value) -> Option<&'a Value> {
-    root.pointer(reference.as_str()?.strip_prefix('#')?)
+fn items_of<'a>(
+    items: &'a [Value],
+    child: impl Fn(&'a Value, Option<&str>, bool) -> Place<'a>,
+) -> Vec<Child<'a>> {
+    let items = items.iter().enumerate();
+    items
+        .map(|(index, schema)| Child { name: None, place: child(schema, Some(&index.to_string()), false) })
+        .collect()
 }
 
 /// The names in a schema's `required`.
@@ -215,23 +174,43 @@ pub(crate) fn required_names(schema: &Value) -> HashSet<&str> {
 
 /// Whether `null` is valid under `schema`, as far as types and values say.
 pub(crate) fn accepts_null(root: &Value, schema: &Value) -> bool {
-    takes_null(root, schema, &mut { MAX_LOOKS })
+    takes_null(root, schema, MAX_BRANCHES, &mut { MAX_LOOKS })
 }
 
-fn takes_null(root: &Value, schema: &Value, looks: &mut usize) -> bool {
-    let Value::Object(members) = schema else { return schema == &Value::Bool(true) };
-    let Some(left) = looks.checked_sub(1) else { return false };
-    *looks = left;
-    members.iter().all(|(keyword, value)| match (keyword.as_str(), value) {
-        ("$ref", reference) => resolve(root, reference).is_some_and(|target| takes_null(root, target, looks)),
-        ("type", Value::String(word)) => word == "null",
-        ("type", Value::Array(words)) => words.iter().any(|word| word == "null"),
-        ("enum", Value::Array(values)) => values.contains(&Value::Null),
-        ("const", value) => value.is_null(),
-        ("anyOf" | "oneOf", Value::Array(branches)) => {
-            branches.iter().any(|branch| takes_null(root, branch, looks))
+fn takes_null(root: &Value, schema: &Value, branches_left: usize, looks: &mut usize) -> bool {
+    // All of these must.
+    let mut pending = vec![schema];
+    while let Some(schema) = pending.pop() {
+        let Value::Object(members) = schema else {
+            if schema == &Value::Bool(true) {
+                continue;
+            }
+            return false;
+        };
+        let Some(left) = looks.checked_sub(1) else { return false };
+        *looks = left;
+        let takes = members.iter().all(|(keyword, value)| match (keyword.as_str(), value) {
+            ("$ref", reference) => {
+                let target = resolve(root, reference);
+                pending.extend(target);
+                target.is_some()
+            }
+            ("type", Value::String(word)) => word == "null",
+            ("type", Value::Array(words)) => words.iter().any(|word| word == "null"),
+            ("enum", Value::Array(values)) => values.contains(&Value::Null),
+            ("const", value) => value.is_null(),
+            ("anyOf" | "oneOf", Value::Array(branches)) => branches_left
+                .checked_sub(1)
+                .is_some_and(|left| branches.iter().any(|branch| takes_null(root, branch, left, looks))),
+            ("allOf", Value::Array(parts)) => {
+                pending.extend(parts);
+                true
+            }
+            _ => true,
+        });
+        if !takes {
+            return false;
         }
-        ("allOf", Value::Array(parts)) => parts.iter().all(|part| takes_null(root, part, looks)),
-        _ => true,
-    })
+    }
+    true
 }

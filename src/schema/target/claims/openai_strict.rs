@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::openai::SHORT_DESCRIPTION;
 use super::{Claim, Enforcer, Fate, Source, Subject, Subjected};
-use crate::schema::target::place::{ANNOTATIONS, Place, resolve};
+use crate::schema::target::place::Place;
+use crate::spec::keywords::is_annotation;
 
 const SUBSET: Source = Source {
     at: "https://jsonschemaprofiles.unitvectorylabs.com/schemas/openai (of developers.openai.com/api/docs/guides/structured-outputs)",
@@ -219,8 +220,8 @@ fn is_anything(subjected: &Subjected<'_>) -> bool {
 fn has_constraint_beside(subjected: &Subjected<'_>) -> bool {
     let is_plain = |keyword: &str| {
         keyword == subjected.word
-            || ANNOTATIONS.contains(&keyword)
-            || matches!(keyword, "$defs" | "definitions")
+            || is_annotation(keyword)
+            || matches!(keyword, "$defs" | "definitions" | "nullable")
     };
     subjected.place.members().is_some_and(|members| !members.keys().all(|keyword| is_plain(keyword)))
 }
@@ -243,9 +244,8 @@ fn is_long_enum(subjected: &Subjected<'_>) -> bool {
 
 fn is_lost(subjected: &Subjected<'_>) -> bool {
     let place = subjected.place;
-    let target = place.get("$ref").and_then(|reference| resolve(place.root, reference));
     // A keyword's value is no schema.
-    target.is_none_or(|target| !target.is_object()) || place.is_circle()
+    place.target().is_none_or(|target| !target.is_object()) || place.is_circle()
 }
 
 fn is_odd_format(subjected: &Subjected<'_>) -> bool {

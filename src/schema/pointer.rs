@@ -1,0 +1,130 @@
+//! JSON pointers, and the references that are made of them: one reading for all.
+//!
+//! A `$ref` into its own schema is `#` and a pointer, percent-encoded as the fragment of a URI: `#/properties/a%20b`. An
+//! `$anchor`, as in `#name`, is no pointer; only a validator follows one. llama.cpp reads references in a way of its
+//! own, which its claims know.
+//!
+//! Source: RFC 6901, its section 6 for fragments.
+
+use serde_json::Value;
+
+use crate::spec::{Json, JsonKind, Member};
+
+/// A key, as a step of a JSON pointer.
+pub(crate) fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+/// One step of a JSON pointer, as the key it stands for.
+pub(crate) fn unescape(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+/// The keys on the way that a JSON pointer tells.
+pub(crate) fn steps(pointer: &str) -> impl Iterator<Item = String> {
+    pointer.split('/').skip(1).map(unescape)
+}
+
+/// The JSON pointer in a reference into the same schema; `None` for a reference to elsewhere and for an anchor.
+pub(crate) fn of_reference(reference: &str) -> Option<String> {
+    let pointer = percent_decoded(reference.strip_prefix('#')?);
+    (pointer.is_empty() || pointer.starts_with('/')).then_some(pointer)
+}
+
+/// The reference to what a JSON pointer leads to.
+pub(crate) fn to_reference(pointer: &str) -> String {
+    format!("#{}", pointer.replace('%', "%25"))
+}
+
+/// What a `$ref` inside the schema `root` leads to.
+pub(crate) fn resolve<'v>(root: &'v Value, reference: &Value) -> Option<&'v Value> {
+    root.pointer(&of_reference(reference.as_str()?)?)
+}
+
+/// What stands in an object or an array.
+pub(crate) enum Inside<'j> {
+    Member(&'j Member),
+    Item(&'j Json),
+}
+
+impl<'j> Inside<'j> {
+    pub(crate) fn value(&self) -> &'j Json {
+        match self {
+            Self::Member(member) => &member.value,
+            Self::Item(item) => item,
+        }
+    }
+}
+
+/// One step into `value`.
+pub(crate) fn enter<'j>(value: &'j Json, step: &str) -> Option<Inside<'j>> {
+    match &value.kind {
+        JsonKind::Object(members) => members.iter().find(|member| member.key == step).map(Inside::Member),
+        JsonKind::Array(items) => items.get(index(step)?).map(Inside::Item),
+        JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => None,
+    }
+}
+
+/// An index has digits alone, and no zero before others.
+fn index(step: &str) -> Option<usize> {
+    let is_plain = step == "0" || !step.starts_with(['0', '+']);
+    step.parse().ok().filter(|_| is_plain)
+}
+
+/// What is no code of two digits stands for itself.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let digits =
+            tail.get(..2).filter(|digits| *first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
+        let code = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = code.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { tail.get(2..).unwrap_or_default() } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn references_are_pointers_in_a_fragment() {
+        for (reference, pointer) in [
+            ("#", Some("")),
+            ("#/a~1b", Some("/a~1b")),
+            ("#/a%20b%2", Some("/a b%2")),
+            ("#/%C3%A9%zz%+1", Some("/é%zz%+1")),
+            ("#/a%7E1b%25", Some("/a~1b%")),
+            ("#name", None),
+            ("other.json#/a", None),
+            ("", None),
+        ] {
+            assert_eq!(of_reference(reference).as_deref(), pointer, "{reference}");
+        }
+        assert_eq!(to_reference("/a%20b"), "#/a%2520b");
+        assert_eq!(of_reference(&to_reference("/a%20b")).as_deref(), Some("/a%20b"));
+    }
+
+    #[test]
+    fn steps_are_keys() {
+        for (pointer, keys) in [("", &[][..]), ("/a~1b~0c", &["a/b~c"]), ("/~01/", &["~1", ""])] {
+            assert_eq!(steps(pointer).collect::<Vec<_>>(), keys, "{pointer}");
+        }
+    }
+
+    #[test]
+    fn both_kinds_of_values_are_walked_alike() {
+        let value = json!({"a b": [1, {"c/d": 2}], "": 3});
+        assert_eq!(resolve(&value, &json!("#/a%20b/1/c~1d")), Some(&json!(2)));
+        for reference in ["#/a%20b/01", "#/a%20b/+1", "#/x", "#x"] {
+            assert_eq!(resolve(&value, &json!(reference)), None, "{reference}");
+        }
+        for (step, number) in [("0", Some(0)), ("12", Some(12)), ("01", None), ("+1", None), ("", None)] {
+            assert_eq!(index(step), number, "{step}");
+        }
+    }
+}
