@@ -77,6 +77,32 @@ fn every_save_of_a_spec_or_script_is_checked() {
     assert_eq!(watching.report()["findings"], serde_json::json!([]));
 }
 
+/// What the project says of findings counts for one of its files, too, and a change of it is a change.
+#[test]
+fn denials_are_watched() {
+    let project = Project::new();
+    project.write("specs/silent.eld", "(defexit :name \"silent\")\n");
+    let watching = Watching::start(&project.path("."), &["--format", "json", "specs/silent.eld"]);
+    assert_eq!(watching.report()["summary"]["errors"], 0);
+    project.write("specs/lint.eld", "(deflint :deny [missing-description])\n");
+    assert_eq!(watching.report()["findings"][0]["severity"], "error");
+    fs::remove_file(project.path("specs/lint.eld")).unwrap();
+    assert_eq!(watching.report()["findings"][0]["severity"], "warning");
+}
+
+/// A script elsewhere that is no longer named is no second change.
+#[test]
+fn a_removed_tool_is_one_report() {
+    let project = Project::new();
+    project.write("other/x.lua", "return function() end\n");
+    project.write("specs/x.eld", "(deftool :name \"x\" :description \"Do it.\" :script \"other/x.lua\")\n");
+    let watching = Watching::start(&project.path("."), &["--format", "json"]);
+    watching.report();
+    project.write("specs/x.eld", "; nothing\n");
+    watching.report();
+    assert!(watching.stdout.recv_timeout(Duration::from_millis(2500)).is_err(), "a second report");
+}
+
 #[cfg(unix)]
 #[test]
 fn people_see_findings_time_and_summary_until_ctrl_c() {
