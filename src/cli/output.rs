@@ -86,8 +86,13 @@ fn write_findings(out: &mut impl Write, findings: &[Diagnostic], sources: &Sourc
     out.flush()
 }
 
-/// Writes a unified diff to stdout.
+/// Writes a unified diff to stdout: for a terminal without what it would obey, for a program byte for byte, since it is to
+/// be applied.
 pub(super) fn print_diff(diff: &str) {
+    let has_colors = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    if !stdout_is_terminal() && !has_colors {
+        return print(diff);
+    }
     let mut out = anstream::stdout().lock();
     for line in diff.split_inclusive('\n') {
         let color = match line.as_bytes() {

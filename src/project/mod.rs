@@ -28,4 +28,6 @@ pub use read::display_name;
 #[cfg(feature = "cli")]
 pub(crate) use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
 pub use watch::keep_loading;
-pub use write::{replace_file, replace_text};
+#[cfg(feature = "cli")]
+pub(crate) use write::replace_file;
+pub use write::replace_text;

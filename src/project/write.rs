@@ -10,7 +10,7 @@ use super::read::BYTE_ORDER_MARK;
 /// stays.
 ///
 /// # Errors
-/// When it holds something else by now, and as [`replace_file`]; it is then as it was.
+/// When it holds something else by now, may not be written, or its folder takes no new file; it is then as it was.
 pub fn replace_text(path: &Path, before: &str, after: &str) -> Result<()> {
     let bytes = std::fs::read(path)?;
     let (mark, text) = match bytes.strip_prefix(BYTE_ORDER_MARK) {
@@ -29,7 +29,7 @@ pub fn replace_text(path: &Path, before: &str, after: &str) -> Result<()> {
 ///
 /// # Errors
 /// When it does not exist, may not be written, or its folder takes no new file; it is then as it was.
-pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let path = std::fs::canonicalize(path)?;
     let metadata = std::fs::metadata(&path)?;
     // The folder alone decides about a rename; the file's own word counts, too.

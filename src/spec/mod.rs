@@ -26,6 +26,7 @@ pub use lower::{FileKind, is_form, lower, lower_tool};
 pub use nearest::nearest;
 pub use permissions::Permissions;
 pub use project_forms::{Lint, McpServer, McpTransport};
+pub use rules::invalid_name::is_tool_name;
 pub use tool::{Argument, Effect, TargetOverride, Tool, ToolKind};
 pub use units::{parse_bytes, parse_duration};
 pub use value::ToolValueError;
