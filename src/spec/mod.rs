@@ -22,7 +22,7 @@ pub use form::form_of_tool;
 pub use format::{format, lay_out};
 pub(crate) use json::members_to_map;
 pub use json::{Json, JsonKind, Member};
-pub use lower::{FileKind, is_form, lower, lower_tool};
+pub use lower::{FileKind, lower, lower_tool};
 pub use nearest::nearest;
 pub use permissions::Permissions;
 pub use project_forms::{Lint, McpServer, McpTransport};

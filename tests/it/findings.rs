@@ -351,21 +351,34 @@ fn rules_are_listed_and_explained() {
     assert!(unknown.err.contains("did you mean `stray-colon`?"), "{}", unknown.err);
 }
 
-/// Allows within allows, and findings in all of them, cost no more than as many beside each other.
+/// Allows within allows, and findings in all of them, cost no more than as many beside each other: twice as many take
+/// twice the time.
 #[test]
 fn many_allows_cost_linear_time() {
-    let many = 20_000;
-    let started = std::time::Instant::now();
-    let nested = "(progn\n;; deftool: allow(missing-description)\n".repeat(many)
-        + &"(gptel-make-tool :name \"a\")\n".repeat(many)
-        + &")".repeat(many);
+    let nested = |many: usize| {
+        let text = "(progn\n;; deftool: allow(missing-description)\n".repeat(many)
+            + &"(gptel-make-tool :name \"a\")\n".repeat(many)
+            + &")".repeat(many);
+        let folder = project(&[("nested.el", &text)]);
+        let started = std::time::Instant::now();
+        let ended = deftool(folder.path(), &["check", "--format", "concise", "nested.el"]);
+        let took = started.elapsed();
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        // One is about the first tool, the one around it about the others.
+        assert_eq!(ended.out.matches("DT126").count(), many - 2);
+        took
+    };
+    // Other processes slow down one run or another, not the quicker of some.
+    let (mut one, mut two) = (nested(10_000), nested(20_000));
+    for _ in 0..5 {
+        if two < one * 3 {
+            break;
+        }
+        (one, two) = (one.min(nested(10_000)), two.min(nested(20_000)));
+    }
+    assert!(two < one * 3, "{one:?}, and {two:?} for twice as many");
     let beside = "(gptel-make-tool :name \"a\") ; deftool: allow(DT112, DT129, no-such)\n".repeat(2_000);
-    let folder = project(&[("nested.el", &nested), ("beside.el", &beside)]);
-    let ended = deftool(folder.path(), &["check", "--format", "concise", "nested.el"]);
-    assert_eq!(ended.code, 0, "{}", ended.err);
-    // One is about the first tool, the one around it about the others.
-    assert_eq!(ended.out.matches("DT126").count(), many - 2);
+    let folder = project(&[("beside.el", &beside)]);
     let ended = deftool(folder.path(), &["check", "--format", "concise", "beside.el"]);
     assert_eq!(ended.out.matches("`no-such` is no rule").count(), 2_000, "{}", ended.err);
-    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }
