@@ -21,7 +21,7 @@ pub(crate) struct SourceText {
     text: String,
     bad_byte: Option<usize>,
     /// Whether the file began with a byte order mark, which is no part of `text`.
-    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the formatter puts it back"))]
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))] // only the formatter writes what it read from stdin
     pub(crate) has_mark: bool,
 }
 

@@ -62,8 +62,8 @@ fn write_new(path: &Path, bytes: &[u8], like: &Metadata) -> Result<()> {
     file.sync_all()
 }
 
-/// Who mends somebody's file as root does not take it from them. Of the open file: by now its name may be a link that
-/// somebody else put there, and what it points to would be given away.
+/// Who mends somebody's file as root does not take it from them. The open file is meant and not its name, under which
+/// somebody else may have put another by now.
 #[cfg(unix)]
 fn keep_owner(file: &File, like: &Metadata) {
     use std::os::unix::fs::MetadataExt;
