@@ -3,7 +3,7 @@
 use super::args::{CompileOptions, CompileTarget};
 use super::output::{describe_summary, print, say, say_findings};
 use super::{CliError, Exit, locate};
-use crate::diagnostic::{Diagnostic, Severity, Summary};
+use crate::diagnostic::{Diagnostic, Group, Severity, Summary};
 use crate::project::{LoadOptions, load_with, resolve_inputs};
 use crate::schema::{emit, emit_gptel};
 use crate::spec::{FileKind, lay_out};
@@ -25,7 +25,8 @@ pub(super) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
         }
         CompileTarget::Gptel => lay_out(emit_gptel(tools), FileKind::EmacsLisp),
     });
-    let matters = |finding: &&Diagnostic| finding.severity == Severity::Error || finding.rule.is_of_target();
+    let matters =
+        |finding: &&Diagnostic| finding.severity == Severity::Error || finding.rule.group() == Group::Targets;
     let findings: Vec<_> = load.findings.iter().filter(matters).cloned().collect();
     say_findings(&findings, &load.sources);
     let summary = Summary::of(&findings);

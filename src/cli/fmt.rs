@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::args::FmtOptions;
 use super::diff::unified;
-use super::output::{clean, print, say, say_error, say_findings};
+use super::output::{clean, print, print_diff, say, say_error, say_findings};
 use super::{CliError, Exit, locate};
 use crate::project::{
     BYTE_ORDER_MARK, SourceText, display_name, read_source, read_stream, replace_text, resolve_inputs,
@@ -113,7 +113,7 @@ impl FmtOptions {
     /// Prints what would change.
     fn tell(&self, name: &str, before: &str, after: &str) {
         if self.diff {
-            print(&unified(name, before, after));
+            print_diff(&unified(name, before, after));
         } else {
             print(&format!("{}\n", clean(name)));
         }

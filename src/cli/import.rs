@@ -1,5 +1,6 @@
 //! `deftool import`: definitions of others → specs.
 
+use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use super::args::ImportOptions;
 use super::output::{describe_summary, print, say, say_findings};
 use super::{CliError, Exit, locate};
 use crate::diagnostic::{Diagnostic, Summary};
-use crate::project::{SourceText, display_name, read_source, read_stream};
+use crate::project::{SourceText, display_name, read_source, read_stream, replace_file};
 use crate::schema::{Import, Importer};
 use crate::spec::{FileKind, Tool, form_of_tool, lay_out};
 use crate::syntax::write;
@@ -94,15 +95,33 @@ fn write_files(tools: &[Tool], folder: &Path, force: bool) -> Result<(), CliErro
             format!("{} exists already; nothing was written, and `--force` overwrites it", shown(path));
         return Err(CliError::Usage(message));
     }
-    for (tool, path) in tools.iter().zip(&paths) {
+    // A link, or a disk that takes `Read` and `read` for one name.
+    let there: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path).ok()).collect();
+    let mut of_file: HashMap<&Path, &Path> = HashMap::new();
+    for (path, file) in paths.iter().zip(&there) {
+        if let Some(other) = file.as_ref().and_then(|file| of_file.insert(file, path)) {
+            let message =
+                format!("{} and {} are the same file; nothing was written", shown(other), shown(path));
+            return Err(CliError::Usage(message));
+        }
+    }
+    for ((tool, path), file) in tools.iter().zip(&paths).zip(&there) {
         let unwritable = |source| CliError::Unwritable { path: shown(path), source };
-        std::fs::create_dir_all(place.current.join(folder)).map_err(unwritable)?;
-        // On a disk that takes `Read` and `read` for one name, the second does not overwrite the first.
-        let mut options = std::fs::OpenOptions::new();
-        let options = if force { options.create(true).truncate(true) } else { options.create_new(true) };
-        let mut file = options.write(true).open(path).map_err(unwritable)?;
-        file.write_all(spec_of(tool).as_bytes()).map_err(unwritable)?;
-        say(&format!("created  {}", shown(path)));
+        let spec = spec_of(tool);
+        let done = match file {
+            Some(file) => replace_file(file, spec.as_bytes()).map(|()| "replaced"),
+            // What has come since is not overwritten, and of two names for one file the second does not replace the first.
+            None => create_file(path, spec.as_bytes()).map(|()| "created "),
+        };
+        say(&format!("{} {}", done.map_err(unwritable)?, shown(path)));
     }
     Ok(())
+}
+
+/// With the folders it needs.
+fn create_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::File::create_new(path)?.write_all(bytes)
 }

@@ -5,6 +5,7 @@ use super::init::write_file;
 use super::output::say;
 use super::{CliError, Exit, locate};
 use crate::project::{display_name, find_root, load_specs, resolve_inputs};
+use crate::spec::is_tool_name;
 
 pub(super) fn run(options: &NewOptions) -> Result<Exit, CliError> {
     let name = options.name.as_str();
@@ -12,10 +13,7 @@ pub(super) fn run(options: &NewOptions) -> Result<Exit, CliError> {
         let message = format!("`{name}` starts with a dash, which commands take for an option");
         return Err(CliError::Usage(message));
     }
-    if name.is_empty()
-        || name.len() > 64
-        || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-    {
+    if !is_tool_name(name) {
         let message = format!("`{name}` is no tool name; APIs take up to 64 of A-Z a-z 0-9 _ -");
         return Err(CliError::Usage(message));
     }

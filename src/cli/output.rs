@@ -3,7 +3,7 @@
 //! What cannot be written to stdout is remembered and told once, at the end; a reader that went away is no error, as
 //! in `deftool check | head`.
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use super::args::Color;
@@ -42,6 +42,22 @@ pub(super) fn stdout_error() -> Option<&'static std::io::Error> {
 pub(super) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     note(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Writes one text after the other to stdout, a good many at a time.
+pub(super) fn print_all(texts: impl Iterator<Item = String>) {
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    for text in texts {
+        let written = out.write_all(text.as_bytes());
+        let failed = written.is_err();
+        note(written);
+        if failed {
+            // What waits in the buffer fails as well.
+            drop(out.into_parts());
+            return;
+        }
+    }
+    note(out.flush());
 }
 
 /// Writes painted text to stdout; without its colours where they have no place.
@@ -86,8 +102,13 @@ fn write_findings(out: &mut impl Write, findings: &[Diagnostic], sources: &Sourc
     out.flush()
 }
 
-/// Writes a unified diff to stdout.
+/// Writes a unified diff to stdout: for a terminal without what it would obey, for a program byte for byte, since it is to
+/// be applied.
 pub(super) fn print_diff(diff: &str) {
+    let has_colors = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    if !stdout_is_terminal() && !has_colors {
+        return print(diff);
+    }
     let mut out = anstream::stdout().lock();
     for line in diff.split_inclusive('\n') {
         let color = match line.as_bytes() {

@@ -1,7 +1,7 @@
 //! What a check found, in each format.
 
 use super::args::Format;
-use super::output::{describe_summary, print, print_findings, say};
+use super::output::{describe_summary, print, print_all, print_findings, say};
 use crate::diagnostic::{Diagnostic, Summary, render};
 use crate::project::{Load, ScriptState, rules};
 use crate::text::count;
@@ -59,9 +59,7 @@ fn describe_fixes(load: &Load) -> String {
 }
 
 fn print_lines(load: &Load, render: fn(&Diagnostic, &crate::text::Sources) -> String) {
-    for finding in &load.findings {
-        print(&format!("{}\n", render(finding, &load.sources)));
-    }
+    print_all(load.findings.iter().map(|finding| render(finding, &load.sources) + "\n"));
 }
 
 /// The spec files, and the scripts that were found good.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::text::{Location, Span, one_line};
 
 pub use fix::{Fixed, apply_fixes};
-pub use rule::Rule;
+pub use rule::{Group, Rule};
 pub(crate) use rule::{rule, rules};
 
 /// How bad a finding is.

@@ -1,9 +1,8 @@
 //! What a finding is an instance of.
 //!
 //! A rule is declared in the room that checks it, one file each, with [`rule!`]; its doc comment is what
-//! `deftool rule` prints and what the documentation of the rules is made of. Codes are stable: `DT0xx` reading, `DT1xx`
-//! forms and plists, `DT2xx` arguments and schemas, `DT3xx` workers, `DT4xx` projects and scripts, `DT5xx` targets, `DT6xx`
-//! import.
+//! `deftool rule` prints and what the documentation of the rules is made of. Codes are stable, and their first digit is
+//! their [`Group`].
 //!
 //! Below the declaration the file says what the finding says: `pub(in crate::ROOM) fn finding(at: Location, …) ->
 //! Diagnostic` takes the facts and gives message, label, notes and fix. A rule that looks at whole things (a tool, a
@@ -25,10 +24,37 @@ pub struct Rule {
     pub(crate) doc: &'static str,
 }
 
+/// What a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// `DT0xx`: reading a text.
+    Reading,
+    /// `DT1xx`: forms and plists.
+    Forms,
+    /// `DT2xx`: arguments and schemas.
+    Arguments,
+    /// `DT3xx`: workers.
+    Workers,
+    /// `DT4xx`: projects and scripts.
+    Projects,
+    /// `DT5xx`: what one target makes of a tool.
+    Targets,
+    /// `DT6xx`: import.
+    Import,
+}
+
 impl Rule {
-    /// Whether it is about what one target makes of a tool.
-    pub fn is_of_target(&self) -> bool {
-        self.code.starts_with("DT5")
+    /// What it is about.
+    pub fn group(&self) -> Group {
+        match self.code.as_bytes().get(2) {
+            Some(b'0') => Group::Reading,
+            Some(b'1') => Group::Forms,
+            Some(b'2') => Group::Arguments,
+            Some(b'3') => Group::Workers,
+            Some(b'4') => Group::Projects,
+            Some(b'5') => Group::Targets,
+            Some(_) | None => Group::Import,
+        }
     }
 
     /// What it finds, in one clause.

@@ -1,6 +1,7 @@
 //! Which files a command is about.
 
 use std::collections::HashSet;
+use std::fs::Metadata;
 use std::path::{Component, Path, PathBuf};
 
 /// The world is not as a command needs it. Nothing was attempted.
@@ -71,21 +72,17 @@ pub fn find_root(from: &Path) -> Result<PathBuf, ProjectError> {
 pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, ProjectError> {
     if paths.is_empty() {
         let root = find_root(from)?;
-        let files = spec_files(&root.join("specs"))?;
-        return Ok(without_twins(vec![Input {
-            root: Some(root),
-            files,
-            whole_project: true,
-            scripts: Vec::new(),
-        }]));
+        let files = spec_files(&root.join("specs"), &mut HashSet::new())?;
+        return Ok(vec![Input { root: Some(root), files, whole_project: true, scripts: Vec::new() }]);
     }
     let mut inputs: Vec<Input> = Vec::new();
+    let mut seen = HashSet::new();
     for path in paths {
         let path = from.join(path);
         let metadata = std::fs::metadata(&path)
             .map_err(|source| ProjectError::Unreadable { path: path.clone(), source })?;
         if metadata.is_dir() && path.join("specs").is_dir() {
-            let files = spec_files(&path.join("specs"))?;
+            let files = spec_files(&path.join("specs"), &mut seen)?;
             let root = Some(clean(&path));
             inputs.push(Input { root, files, whole_project: true, scripts: Vec::new() });
             continue;
@@ -96,7 +93,13 @@ pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, Proj
         }
         // A file inside a project's specs is checked with that project's scripts.
         let root = find_root(&path).ok().filter(|root| clean(&path).starts_with(root.join("specs")));
-        let files = if metadata.is_dir() { spec_files(&path)? } else { vec![path] };
+        let files = if metadata.is_dir() {
+            spec_files(&path, &mut seen)?
+        } else if seen.insert(FileId::of(&path, &metadata)) {
+            vec![path]
+        } else {
+            Vec::new()
+        };
         add(&mut inputs, root, &files, &[]);
     }
     // A project that is read whole needs no script named.
@@ -105,7 +108,7 @@ pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, Proj
     for input in inputs.iter_mut().filter(|input| whole.contains(&input.root)) {
         input.scripts.clear();
     }
-    Ok(without_twins(inputs))
+    Ok(inputs)
 }
 
 fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, files: &[PathBuf], scripts: &[PathBuf]) {
@@ -122,25 +125,39 @@ fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, files: &[PathBuf], script
 }
 
 impl Input {
-    /// The project's other spec files, read for the tools that use the named scripts.
-    pub(super) fn around_scripts(&self) -> Result<Vec<PathBuf>, ProjectError> {
-        let Some(root) = self.root.as_ref().filter(|_| !self.scripts.is_empty()) else {
+    /// The project's other spec files. Some of what they say is about the whole project.
+    ///
+    /// # Errors
+    /// When there are some and a folder cannot be read.
+    pub(super) fn around(&self) -> Result<Vec<PathBuf>, ProjectError> {
+        let Some(root) = self.root.as_ref().filter(|_| !self.whole_project) else {
             return Ok(Vec::new());
         };
-        let named: HashSet<PathBuf> = self.files.iter().map(|file| identity(file)).collect();
-        let mut files = spec_files(&root.join("specs"))?;
-        files.retain(|file| !named.contains(&identity(file)));
-        Ok(files)
+        let named = self.files.iter().filter_map(|file| FileId::at(file));
+        spec_files(&root.join("specs"), &mut named.collect())
     }
 }
 
-/// Each file once, by whatever name or link it is reached.
-fn without_twins(mut inputs: Vec<Input>) -> Vec<Input> {
-    let mut seen = HashSet::new();
-    for input in &mut inputs {
-        input.files.retain(|file| seen.insert(identity(file)));
+/// What two names of one file share.
+#[derive(PartialEq, Eq, Hash)]
+struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
+
+impl FileId {
+    #[cfg(unix)]
+    fn of(_: &Path, metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+
+        Self((metadata.dev(), metadata.ino()))
     }
-    inputs
+
+    #[cfg(not(unix))]
+    fn of(path: &Path, _: &Metadata) -> Self {
+        Self(identity(path))
+    }
+
+    fn at(path: &Path) -> Option<Self> {
+        Some(Self::of(path, &std::fs::metadata(path).ok()?))
+    }
 }
 
 /// A path that two names of one file share.
@@ -165,32 +182,51 @@ fn clean(path: &Path) -> PathBuf {
     clean
 }
 
-/// Every spec file beneath `folder`, sorted by path. Hidden entries are left out; a folder that is reached twice,
-/// by a link, is read once.
-fn spec_files(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
+/// Every spec file beneath `folder`, sorted by path, and each once, by whatever name or link it is reached: those in `seen`
+/// are left out, and those that are found are put there. Hidden entries are left out.
+fn spec_files(folder: &Path, seen: &mut HashSet<FileId>) -> Result<Vec<PathBuf>, ProjectError> {
+    let unreadable = |path: &Path, source| ProjectError::Unreadable { path: path.to_owned(), source };
     let mut files = Vec::new();
-    let mut seen = HashSet::new();
+    let metadata = std::fs::metadata(folder).map_err(|source| unreadable(folder, source))?;
+    // A folder may be given twice; within one walk it is entered once.
+    let mut entered = HashSet::from([FileId::of(folder, &metadata)]);
     let mut pending = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = pending.pop() {
-        if depth > MAX_DEPTH || !seen.insert(identity(&folder)) {
-            continue;
-        }
-        let entries = std::fs::read_dir(&folder)
-            .map_err(|source| ProjectError::Unreadable { path: folder.clone(), source })?;
+        let entries = std::fs::read_dir(&folder).map_err(|source| unreadable(&folder, source))?;
         for entry in entries.flatten() {
             let path = entry.path();
-            if entry.file_name().to_string_lossy().starts_with('.') {
+            if is_hidden(&path) {
                 continue;
             }
-            match std::fs::metadata(&path) {
-                Ok(metadata) if metadata.is_dir() => pending.push((path, depth + 1)),
-                Ok(metadata) if metadata.is_file() && is_spec(&path) => files.push(path),
-                Ok(_) | Err(_) => {}
+            let Ok(metadata) = std::fs::metadata(&path) else { continue };
+            if metadata.is_dir() {
+                if depth < MAX_DEPTH && entered.insert(FileId::of(&path, &metadata)) {
+                    pending.push((path, depth + 1));
+                }
+            } else if metadata.is_file() && is_spec(&path) {
+                let id = FileId::of(&path, &metadata);
+                files.push((path, id));
             }
         }
     }
-    files.sort();
-    Ok(files)
+    files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(files.into_iter().filter_map(|(path, id)| seen.insert(id).then_some(path)).collect())
+}
+
+/// The scripts beside `specs/`, used or not, without those in folders below and hidden ones: an editor's locks.
+pub(super) fn scripts_in(root: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root.join("scripts"));
+    let files = entries.into_iter().flatten().flatten().filter_map(|entry| {
+        let path = entry.path();
+        let is_candidate = is_script(&path) && !is_hidden(&path);
+        let kind = is_candidate.then(|| entry.file_type().ok())??;
+        (kind.is_file() || (kind.is_symlink() && path.is_file())).then_some(path)
+    });
+    files.collect()
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 fn is_spec(path: &Path) -> bool {

@@ -81,14 +81,21 @@ impl Generation {
         let load = load(&resolve_inputs(&[], root)?, from)?;
         let mut tools: BTreeMap<String, LoadedTool> = BTreeMap::new();
         for loaded in load.tools.iter().filter(|loaded| loaded.tool.valid) {
-            // The first request shall not wait for it.
-            loaded.entry();
             tools.entry(loaded.tool.name.value.clone()).or_insert_with(|| loaded.clone());
         }
         let mut changes = Changes::default();
         if let Some(before) = before {
+            for (name, loaded) in &mut tools {
+                if let Some(before) = before.tools.get(name) {
+                    loaded.take_entry(before);
+                }
+            }
             keep_last_good(&mut tools, &load, before, &mut changes);
             compare(&before.tools, &tools, &mut changes);
+        }
+        // The first request shall not wait for what is new.
+        for loaded in tools.values() {
+            loaded.entry();
         }
         let number = before.map_or(1, |before| before.number + 1);
         let order = order_of(&tools, &load);
@@ -189,7 +196,7 @@ fn same(old: &LoadedTool, new: &LoadedTool) -> bool {
         (ScriptState::None, ScriptState::None) => true,
         (ScriptState::Ready(_) | ScriptState::Broken(_) | ScriptState::None, _) => false,
     };
-    scripts && old.entry().definition == new.entry().definition && old.tool.kind == new.tool.kind
+    scripts && old.is_defined_as(new)
 }
 
 fn is_same_script(old: &Script, new: &Script) -> bool {

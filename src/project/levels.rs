@@ -6,14 +6,16 @@
 //! project; of a rule in both lists, `:deny` wins.
 //!
 //! Errors are never silenced: a tool with one is not sent. What is denied counts as an error for `check`
-//! ([`LoadOptions::raises_denied`]) and leaves the tool valid.
+//! ([`LoadOptions::raises_denied`]) and leaves the tool valid. What is found wrong with all this has levels, too.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 
+use super::discover::is_script;
 use super::rules::{self, error_allowed, unknown_allow, unused_allow};
 use super::{Load, LoadOptions};
-use crate::diagnostic::{Diagnostic, Rule, Severity};
+use crate::diagnostic::{Diagnostic, Group, Rule, Severity};
 use crate::spec::Lint;
 use crate::syntax::{Kind, NodeId, Tree};
 use crate::text::{Location, SourceId, Span, Spanned};
@@ -23,6 +25,18 @@ use crate::text::{Location, SourceId, Span, Spanned};
 pub(super) struct Levels {
     pub(super) lints: Vec<Lint>,
     pub(super) allows: Vec<Allow>,
+    /// Files that the load is not about, with the forms that it is about all the same, in order.
+    pub(super) around: HashMap<SourceId, Vec<Span>>,
+}
+
+impl Levels {
+    /// Whether the load is about what stands there.
+    pub(super) fn is_about(&self, at: Location) -> bool {
+        self.around.get(&at.source).is_none_or(|forms| {
+            let begun = forms.partition_point(|form| form.start <= at.span.start);
+            forms.get(..begun).and_then(<[Span]>::last).is_some_and(|form| at.span.end <= form.end)
+        })
+    }
 }
 
 /// One rule of one `allow(…)`.
@@ -68,9 +82,9 @@ fn form_at(tree: &Tree, text: &str, node: NodeId) -> Span {
     value.filter(is_beside).map_or(span, |value| span.to(value))
 }
 
-/// The allows of a script, line by line.
-fn read_script_allows(source: SourceId, text: &str) -> Vec<Allow> {
-    let mut allows: Vec<Allow> = Vec::new();
+/// The allows of a script, line by line, and what is wrong with them.
+fn read_script_allows(source: SourceId, text: &str) -> (Vec<Allow>, Vec<Diagnostic>) {
+    let (mut allows, mut findings): (Vec<Allow>, _) = (Vec::new(), Vec::new());
     // Allows that wait for the next line with code.
     let mut waiting = 0;
     let mut start = 0;
@@ -87,10 +101,15 @@ fn read_script_allows(source: SourceId, text: &str) -> Vec<Allow> {
         let Some(words) = comment.and_then(|comment| directive_in(text, comment, '-')) else {
             continue;
         };
+        if let Some(span) = comment.filter(|_| words.is_empty()) {
+            let end = span.start as usize + span.of(text).trim_end().len();
+            let span = Span::new(span.start as usize, end);
+            findings.push(unknown_allow::unreadable(Location { source, span }));
+        }
         waiting += if is_comment { words.len() } else { 0 };
         allows.extend(words.into_iter().map(|word| Allow { source, word, covers: span, in_script: true }));
     }
-    allows
+    (allows, findings)
 }
 
 /// The rules that a comment allows; none: it is a directive that cannot be read. `None`: it is no directive.
@@ -128,93 +147,155 @@ fn by_word() -> HashMap<&'static str, &'static Rule> {
     rules::all().into_iter().flat_map(|rule| [(rule.code, rule), (rule.name, rule)]).collect()
 }
 
-/// Rules by their codes, each of a project.
-type OfProject = HashSet<(Option<PathBuf>, &'static str)>;
-
 /// Silences what is allowed, raises what is denied and tells of allows that are wrong.
-pub(super) fn apply(load: &mut Load, levels: Levels, options: &LoadOptions) {
-    let Levels { lints, mut allows } = levels;
+pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) {
     let known = by_word();
-    let mut told = Vec::new();
-    let (mut allowed, mut denied) = (OfProject::new(), OfProject::new());
-    for lint in &lints {
-        let root = load.roots.get(&lint.source).cloned();
-        for (words, denies) in [(&lint.deny, true), (&lint.allow, false)] {
-            for word in words {
-                let at = Location { source: lint.source, span: word.span };
-                match known.get(word.value.as_str()) {
-                    None => told.push(unknown_allow::finding(at, &word.value)),
-                    Some(rule) if denies => drop(denied.insert((root.clone(), rule.code))),
-                    Some(rule) if rule.severity == Severity::Error => {
-                        told.push(error_allowed::finding(at, &word.value, None));
+    let (allows, wrong) = script_allows(load);
+    levels.allows.extend(allows);
+    load.findings.extend(wrong);
+    load.sort_findings();
+    let findings = std::mem::take(&mut load.findings);
+    let (of_project, mut told) = OfProject::read(&levels.lints, &load.roots, &known);
+    let mut sweep = Sweep::of(&levels.allows, &known);
+    let is_kept = |finding: &Diagnostic, sweep: &mut Sweep| {
+        !sweep.meets(&levels.allows, finding) && !of_project.silences(finding)
+    };
+    let mut kept: Vec<_> = findings.into_iter().filter(|finding| is_kept(finding, &mut sweep)).collect();
+    let misread = Misread::of(&kept);
+    told.extend(wrong_allows(&levels, &sweep, &known, &misread, options, false));
+    told.retain(|finding| levels.is_about(finding.primary));
+    told.sort_by_key(|finding| (finding.primary.source, finding.primary.span));
+    sweep.restart();
+    kept.extend(told.into_iter().filter(|finding| is_kept(finding, &mut sweep)));
+    // Only now it is known whether there was an allow to tell of; no allow is told of because of itself.
+    let told = wrong_allows(&levels, &sweep, &known, &misread, options, true);
+    kept.extend(told.into_iter().filter(|told| levels.is_about(told.primary) && !of_project.silences(told)));
+    if options.raises_denied {
+        kept.iter_mut().filter(|finding| of_project.denies(finding)).for_each(|finding| {
+            finding.severity = Severity::Error;
+        });
+    }
+    load.findings = kept;
+    load.sort_findings();
+}
+
+/// What the `deflint` forms say: rules by their codes, each of a project.
+struct OfProject<'r> {
+    roots: &'r HashMap<SourceId, Arc<Path>>,
+    allowed: HashSet<(Option<&'r Path>, &'static str)>,
+    denied: HashSet<(Option<&'r Path>, &'static str)>,
+}
+
+impl<'r> OfProject<'r> {
+    /// With what is wrong with the forms.
+    fn read(
+        lints: &[Lint],
+        roots: &'r HashMap<SourceId, Arc<Path>>,
+        known: &HashMap<&'static str, &'static Rule>,
+    ) -> (Self, Vec<Diagnostic>) {
+        let mut of_project = Self { roots, allowed: HashSet::new(), denied: HashSet::new() };
+        let mut told = Vec::new();
+        for lint in lints {
+            let root = roots.get(&lint.source).map(AsRef::as_ref);
+            for (words, denies) in [(&lint.deny, true), (&lint.allow, false)] {
+                for word in words {
+                    let at = Location { source: lint.source, span: word.span };
+                    match known.get(word.value.as_str()) {
+                        None => told.push(unknown_allow::finding(at, &word.value)),
+                        Some(rule) if denies => drop(of_project.denied.insert((root, rule.code))),
+                        Some(rule) if rule.severity == Severity::Error => {
+                            told.push(error_allowed::finding(at, &word.value, None));
+                        }
+                        Some(rule) => drop(of_project.allowed.insert((root, rule.code))),
                     }
-                    Some(rule) => drop(allowed.insert((root.clone(), rule.code))),
                 }
             }
         }
+        (of_project, told)
     }
-    allows.extend(script_allows(load));
-    let mut state = Sweep::of(&allows, &known);
-    load.sort_findings();
-    let findings = std::mem::take(&mut load.findings);
-    load.findings = findings
-        .into_iter()
-        .filter_map(|mut finding| {
-            let root = load.roots.get(&finding.primary.source).cloned();
-            let key = (root, finding.rule.code);
-            let (is_allowed, is_denied) = (allowed.contains(&key), denied.contains(&key));
-            let by_project = finding.severity != Severity::Error && is_allowed && !is_denied;
-            if state.meets(&allows, &finding) || by_project {
-                return None;
-            }
-            if is_denied && options.raises_denied {
-                finding.severity = Severity::Error;
-            }
-            Some(finding)
-        })
-        .collect();
-    // What the reader could not read hides what was allowed in it.
-    let misread: BTreeSet<(SourceId, u32)> = load
-        .findings
-        .iter()
-        .filter(|finding| finding.rule.code.starts_with("DT0"))
-        .map(|finding| (finding.primary.source, finding.primary.span.start))
-        .collect();
-    let is_misread = |allow: &Allow| {
+
+    fn key(&self, finding: &Diagnostic) -> (Option<&'r Path>, &'static str) {
+        (self.roots.get(&finding.primary.source).map(AsRef::as_ref), finding.rule.code)
+    }
+
+    fn silences(&self, finding: &Diagnostic) -> bool {
+        finding.severity != Severity::Error
+            && !self.allowed.is_empty()
+            && self.allowed.contains(&self.key(finding))
+            && !self.denies(finding)
+    }
+
+    fn denies(&self, finding: &Diagnostic) -> bool {
+        !self.denied.is_empty() && self.denied.contains(&self.key(finding))
+    }
+}
+
+/// Where the reader stumbled: what it could not read hides what was allowed in it.
+struct Misread(BTreeSet<(SourceId, u32)>);
+
+impl Misread {
+    fn of(findings: &[Diagnostic]) -> Self {
+        let misread = findings.iter().filter(|finding| finding.rule.group() == Group::Reading);
+        Self(misread.map(|finding| (finding.primary.source, finding.primary.span.start)).collect())
+    }
+
+    fn is_in(&self, allow: &Allow) -> bool {
         let Span { start, end } = allow.covers;
-        misread.range((allow.source, start)..(allow.source, end.max(start))).next().is_some()
-    };
-    for (allow, met) in allows.iter().zip(state.met) {
+        self.0.range((allow.source, start)..(allow.source, end.max(start))).next().is_some()
+    }
+}
+
+/// The findings of the allows whose rule is about allows, or of the others.
+fn wrong_allows(
+    levels: &Levels,
+    sweep: &Sweep,
+    known: &HashMap<&'static str, &'static Rule>,
+    misread: &Misread,
+    options: &LoadOptions,
+    about_allows: bool,
+) -> Vec<Diagnostic> {
+    const ABOUT_ALLOWS: [&Rule; 3] =
+        [&unknown_allow::UNKNOWN_ALLOW, &unused_allow::UNUSED_ALLOW, &error_allowed::ERROR_ALLOWED];
+    let mut told = Vec::new();
+    for (allow, met) in levels.allows.iter().zip(&sweep.met) {
         let at = Location { source: allow.source, span: allow.word.span };
         let word = &allow.word.value;
-        let Some(rule) = known.get(word.as_str()) else {
+        let rule = known.get(word.as_str());
+        if rule.is_some_and(|rule| ABOUT_ALLOWS.contains(rule)) != about_allows {
+            continue;
+        }
+        let Some(rule) = rule else {
             told.push(unknown_allow::finding(at, word));
             continue;
         };
         // Findings of scripts and of targets are not part of every load.
-        let is_known = options.with_scripts || !rule.code.starts_with("DT4");
+        let is_looked_for = match rule.group() {
+            Group::Targets => false,
+            Group::Projects => options.with_scripts,
+            Group::Reading | Group::Forms | Group::Arguments | Group::Workers | Group::Import => true,
+        };
         match met {
-            Met::Error(error) => told.push(error_allowed::finding(at, word, Some(error))),
-            Met::Nothing if is_known && !allow.in_script && !rule.is_of_target() && !is_misread(allow) => {
+            Met::Error(error) => told.push(error_allowed::finding(at, word, Some(*error))),
+            Met::Nothing if is_looked_for && !allow.in_script && !misread.is_in(allow) => {
                 told.push(unused_allow::finding(at, word));
             }
             Met::Nothing | Met::Silenced => {}
         }
     }
-    load.findings.append(&mut told);
-    load.sort_findings();
+    told
 }
 
-/// The allows of the scripts that something was found in.
-fn script_allows(load: &Load) -> Vec<Allow> {
+/// The allows of the scripts that something was found in, and what is wrong with them.
+fn script_allows(load: &Load) -> (Vec<Allow>, Vec<Diagnostic>) {
     let sources: HashSet<SourceId> = load.findings.iter().map(|finding| finding.primary.source).collect();
-    let scripts = sources.into_iter().filter_map(|source| {
-        let file = load.sources.get(source)?;
-        let extension = std::path::Path::new(&file.name).extension();
-        let is_script = extension.is_some_and(|extension| extension == "lua" || extension == "luau");
-        is_script.then(|| read_script_allows(source, &file.text))
-    });
-    scripts.flatten().collect()
+    let (mut allows, mut findings) = (Vec::new(), Vec::new());
+    for source in sources {
+        let file = load.sources.get(source).filter(|file| is_script(Path::new(&file.name)));
+        let (more, wrong) = file.map_or_else(Default::default, |file| read_script_allows(source, &file.text));
+        allows.extend(more);
+        findings.extend(wrong);
+    }
+    (allows, findings)
 }
 
 /// What an allow met.
@@ -244,6 +325,12 @@ impl Sweep {
         let mut order: Vec<usize> = (0..allows.len()).collect();
         order.sort_by_key(|&index| allows.get(index).map(|allow| (allow.source, allow.covers.start)));
         Self { order, next: 0, begun: HashMap::new(), codes, met: vec![Met::Nothing; allows.len()] }
+    }
+
+    /// From now on the findings come in order from the first place again.
+    fn restart(&mut self) {
+        self.next = 0;
+        self.begun.clear();
     }
 
     /// Whether `finding`, the next in order, is silenced.

@@ -4,13 +4,13 @@
 //! How changes are found is `watch`'s affair.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::generation::Generation;
-use super::scripts::script_places;
-use super::watch::{Looks, SWEEP, look_at, scripts_in, settle, watch};
+use super::watch::{Looks, Watched, keep_watching, listed, named, watch};
 use super::{ProjectError, resolve_inputs};
 
 /// Told of every reload, on the watching thread: the new generation, or why there is none.
@@ -41,24 +41,24 @@ impl LiveProject {
     /// # Errors
     /// When the first load fails.
     pub fn open(root: &Path, from: &Path, listener: Option<Listener>) -> Result<Self, ProjectError> {
-        let listed = look(root, None);
+        let found = Looks::at(listed_in(root), Vec::new());
         let current = Arc::new(Generation::load(root, from, None)?);
-        let mut seen = look(root, Some(&current));
-        seen.extend(listed);
+        let seen = found.loaded(named(&current.load));
         let state = Arc::new(Mutex::new(State { current, history: VecDeque::new() }));
         // One hint that waits says as much as many.
         let (hints, hinted) = sync_channel(1);
         let watcher = watch(&[root.to_owned()], hints.clone());
-        let watched = Watched {
+        let state_of_thread = Arc::downgrade(&state);
+        let mut watched = Watching {
             root: root.to_owned(),
             from: from.to_owned(),
-            state: Arc::downgrade(&state),
+            state: state_of_thread,
             listener,
-            seen,
+            newest: None,
         };
         let spawned = std::thread::Builder::new()
             .name(String::from("deftool-watch"))
-            .spawn(move || watched.keep_current(&hinted));
+            .spawn(move || keep_watching(&mut watched, seen, &hinted));
         if let Err(error) = spawned {
             // The first generation still serves; it only stays as it is.
             tracing::warn!(%error, "cannot watch the project");
@@ -84,72 +84,53 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Watched {
+/// The project as its thread holds it: it goes when nobody else holds it.
+struct Watching {
     root: PathBuf,
     from: PathBuf,
     state: Weak<Mutex<State>>,
     listener: Option<Listener>,
-    seen: Looks,
+    /// What has to be told of yet.
+    newest: Option<Result<Arc<Generation>, ProjectError>>,
 }
 
-impl Watched {
-    /// Until the project is dropped.
-    fn keep_current(mut self, hints: &Receiver<()>) {
-        loop {
-            match hints.recv_timeout(SWEEP) {
-                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-            let Some(state) = self.state.upgrade() else { return };
-            let generation = Arc::clone(&lock(&state).current);
-            let look = || look(&self.root, Some(&generation));
-            let found = look();
-            if found == self.seen {
-                continue;
-            }
-            let found = settle(found, look);
-            if self.state.strong_count() == 1 {
-                // Only this thread holds the project.
-                return;
-            }
-            self.reload(&state, &generation);
-            // What was seen before loading: whatever has come since is different from it. Only of a script elsewhere in
-            // the project, which this generation is the first to name, there was no look before.
-            let current = Arc::clone(&lock(&state).current);
-            self.seen = self::look(&self.root, Some(&current));
-            self.seen.retain(|path, _| !is_listed(&self.root, path));
-            self.seen.extend(found);
-        }
+impl Watched for Watching {
+    fn listed(&self) -> Vec<PathBuf> {
+        listed_in(&self.root)
     }
 
-    fn reload(&self, state: &Mutex<State>, before: &Generation) {
-        let loaded = Generation::load(&self.root, &self.from, Some(before)).map(Arc::new);
+    fn named(&self) -> Vec<PathBuf> {
+        let current = self.state.upgrade().map(|state| Arc::clone(&lock(&state).current));
+        current.map_or_else(Vec::new, |current| named(&current.load))
+    }
+
+    fn reload(&mut self) -> ControlFlow<()> {
+        let Some(before) = self.state.upgrade().map(|state| Arc::clone(&lock(&state).current)) else {
+            return ControlFlow::Break(());
+        };
+        let loaded = Generation::load(&self.root, &self.from, Some(&before)).map(Arc::new);
+        let Some(state) = self.state.upgrade() else { return ControlFlow::Break(()) };
         if let Ok(next) = &loaded {
-            let mut state = lock(state);
+            let mut state = lock(&state);
             state.current = Arc::clone(next);
             state.history.push_back((next.number, next.describe()));
             if state.history.len() > MAX_HISTORY {
                 state.history.pop_front();
             }
         }
-        if let Some(listener) = &self.listener {
-            listener(loaded.as_deref());
+        self.newest = Some(loaded);
+        ControlFlow::Continue(())
+    }
+
+    fn tell(&mut self) -> ControlFlow<()> {
+        if let (Some(listener), Some(newest)) = (&self.listener, self.newest.take()) {
+            listener(newest.as_deref());
         }
+        ControlFlow::Continue(())
     }
 }
 
-/// Whether a file is looked at whatever the specs say.
-fn is_listed(root: &Path, path: &Path) -> bool {
-    path.starts_with(root.join("specs")) || path.parent() == Some(&root.join("scripts"))
-}
-
-/// Every file that the project is made of.
-fn look(root: &Path, generation: Option<&Generation>) -> Looks {
-    let mut files: Vec<PathBuf> =
-        resolve_inputs(&[], root).into_iter().flatten().flat_map(|input| input.files).collect();
-    files.extend(scripts_in(root));
-    if let Some(generation) = generation {
-        files.extend(generation.load.tools.iter().flat_map(|loaded| script_places(root, &loaded.tool)));
-    }
-    look_at(files)
+/// The files of the project at `root`, whatever its specs say.
+fn listed_in(root: &Path) -> Vec<PathBuf> {
+    listed(&resolve_inputs(&[], root).unwrap_or_default())
 }

@@ -1,6 +1,5 @@
 //! Spec files → definitions, compiled schemas and findings.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -9,11 +8,13 @@ use super::discover::identity;
 use super::levels::{self, Levels};
 use super::read::{SourceText, read_source};
 use super::scripts::{find_script, load_scripts};
-use super::{Input, Overlay, ProjectError, parallel};
+use super::{Input, Overlay, ProjectError, names, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
 use crate::schema::rules::repeats;
-use crate::schema::{Target, ToolEntry, check_count, check_target, check_tool, compile_tool};
+use crate::schema::{
+    Target, ToolEntry, check_count, check_target, check_tool, compile_tool, emit_definition,
+};
 use crate::script::Script;
 use crate::spec::{FileKind, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
@@ -26,7 +27,7 @@ pub struct Load {
     /// The project's folder, where the inputs are of one; of several, the first.
     pub root: Option<PathBuf>,
     /// The project of each source that is of one.
-    pub(super) roots: HashMap<SourceId, PathBuf>,
+    pub(super) roots: HashMap<SourceId, Arc<Path>>,
     /// The files that were read.
     pub sources: Sources,
     /// The spec files among the sources, but for those whose bytes are not the source's text (a byte order mark aside).
@@ -61,6 +62,24 @@ impl LoadedTool {
     /// What a request holds of it.
     pub fn entry(&self) -> &Arc<ToolEntry> {
         self.entry.get_or_init(|| Arc::new(compile_tool(&self.tool)))
+    }
+
+    /// Takes what a request holds of `before` over, if it would be the same: it is costly to make.
+    pub(super) fn take_entry(&mut self, before: &Self) {
+        if self.is_defined_as(before) && self.tool.timeout == before.tool.timeout {
+            self.entry = Arc::clone(&before.entry);
+        }
+    }
+
+    /// Whether a model is told the same of both.
+    pub(super) fn is_defined_as(&self, other: &Self) -> bool {
+        // As text: the order of arguments counts.
+        let definition = |loaded: &Self| match loaded.entry.get() {
+            Some(entry) => entry.definition.to_string(),
+            None => emit_definition(&loaded.tool).to_string(),
+        };
+        self.tool.kind == other.tool.kind
+            && (Arc::ptr_eq(&self.entry, &other.entry) || definition(self) == definition(other))
     }
 }
 
@@ -146,44 +165,77 @@ fn drop_repeated(load: &mut Load) {
 }
 
 /// The projects of which every file is read.
-fn whole_roots(inputs: &[Input]) -> HashSet<&PathBuf> {
-    inputs.iter().filter(|input| input.whole_project).filter_map(|input| input.root.as_ref()).collect()
+fn whole_roots(inputs: &[Input]) -> HashSet<&Path> {
+    inputs.iter().filter(|input| input.whole_project).filter_map(|input| input.root.as_deref()).collect()
+}
+
+/// Why a file is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// The load is about it.
+    Checked,
+    /// A tool in it may use a script that was named.
+    AroundScripts,
+    /// It may say what is allowed in the whole project.
+    Lints,
+}
+
+/// The other files of the project of `input` that have a say in what is found. What cannot be read says nothing.
+fn files_around(input: &Input, overlay: &Overlay) -> Result<Vec<(PathBuf, Reason)>, ProjectError> {
+    if !input.scripts.is_empty() {
+        return Ok(input.around()?.into_iter().map(|path| (path, Reason::AroundScripts)).collect());
+    }
+    let files = input.around().unwrap_or_default();
+    let lints = parallel::map(&files, |_, path| match overlay.get(path) {
+        Some(text) => text.contains("deflint"),
+        None => read_source(path).is_ok_and(|text| text.contains("deflint")),
+    });
+    let lints = files.into_iter().zip(lints).filter(|(_, has_lint)| *has_lint);
+    Ok(lints.map(|(path, _)| (path, Reason::Lints)).collect())
 }
 
 fn read_specs(inputs: &[Input], from: &Path, overlay: &Overlay) -> Result<(Load, Levels), ProjectError> {
     let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
     let mut levels = Levels::default();
-    let mut files: Vec<(&Input, PathBuf, bool)> = Vec::new();
+    let whole = whole_roots(inputs);
+    let mut files: Vec<(Option<Arc<Path>>, PathBuf, Reason)> = Vec::new();
     for input in inputs {
-        files.extend(input.files.iter().map(|path| (input, path.clone(), false)));
-        files.extend(input.around_scripts()?.into_iter().map(|path| (input, path, true)));
+        let root = input.root.as_deref().map(Arc::<Path>::from);
+        files.extend(input.files.iter().map(|path| (root.clone(), path.clone(), Reason::Checked)));
+        if !input.root.as_deref().is_some_and(|root| whole.contains(root)) {
+            let around = files_around(input, overlay)?.into_iter();
+            files.extend(around.map(|(path, reason)| (root.clone(), path, reason)));
+        }
     }
     let loaded = parallel::map(&files, |index, (_, path, _)| {
         load_file(path, Sources::new().id_ahead(index), from, overlay)
     });
-    let mut around: HashSet<SourceId> = HashSet::new();
-    for ((input, path, is_around), file) in files.into_iter().zip(loaded) {
+    for ((root, path, reason), file) in files.into_iter().zip(loaded) {
         let file = file?;
         let source = load.sources.add(file.source);
+        load.roots.extend(root.map(|root| (source, root)));
+        levels.lints.extend(file.levels.lints);
+        if reason != Reason::Checked {
+            levels.around.insert(source, Vec::new());
+        }
+        if reason == Reason::Lints {
+            continue;
+        }
+        levels.allows.extend(file.levels.allows);
         load.checked.push(source);
         load.files.extend(file.is_faithful.then_some((source, path)));
-        around.extend(is_around.then_some(source));
-        load.roots.extend(input.root.clone().map(|root| (source, root)));
         load.tools.extend(file.tools);
         load.workers.extend(file.workers);
         load.mcp_servers.extend(file.mcp_servers);
         load.findings.extend(file.findings);
-        levels.lints.extend(file.levels.lints);
-        levels.allows.extend(file.levels.allows);
     }
-    tell_duplicates(&mut load);
-    let whole = whole_roots(inputs);
-    tell_unknown_worker_tools(&mut load, &whole);
+    names::tell_duplicates(&mut load);
+    names::tell_unknown_worker_tools(&mut load, &whole);
     let mut findings = rules::near_name::check(&load);
     findings.extend(rules::unknown_target::check(&load));
     findings.extend(rules::too_many_tools::check(&load, &whole));
     load.findings.append(&mut findings);
-    narrow(&mut load, inputs, &around)?;
+    narrow(&mut load, inputs, &mut levels)?;
     load.sort_findings();
     Ok((load, levels))
 }
@@ -205,6 +257,11 @@ impl Load {
             let file = self.sources.get(finding.primary.source);
             finding.severity == Severity::Error && file.is_some_and(|file| file.name == name)
         })
+    }
+
+    /// The project that a source is of.
+    pub(super) fn root_of(&self, source: SourceId) -> Option<&Path> {
+        self.roots.get(&source).map(AsRef::as_ref)
     }
 
     pub(super) fn sort_findings(&mut self) {
@@ -287,16 +344,15 @@ fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
     }
 }
 
-/// Of the sources `around` named scripts only the tools that use one of these stay, with their findings.
-fn narrow(load: &mut Load, inputs: &[Input], around: &HashSet<SourceId>) -> Result<(), ProjectError> {
+/// Of the files around named scripts only the tools that use one of these stay, with their findings.
+fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), ProjectError> {
     let wanted: Vec<(PathBuf, &PathBuf)> =
         inputs.iter().flat_map(|input| &input.scripts).map(|script| (identity(script), script)).collect();
     if wanted.is_empty() {
         return Ok(());
     }
     let mut used = HashSet::new();
-    let mut kept: HashMap<SourceId, Vec<Span>> = HashMap::new();
-    let (roots, checked) = (&load.roots, &mut load.checked);
+    let roots = &load.roots;
     load.tools.retain(|LoadedTool { tool, .. }| {
         let script = roots.get(&tool.source).filter(|_| tool.kind == ToolKind::Normal);
         let script = script.and_then(|root| find_script(root, tool)).map(|path| identity(&path));
@@ -305,107 +361,16 @@ fn narrow(load: &mut Load, inputs: &[Input], around: &HashSet<SourceId>) -> Resu
             used.insert(script);
             is_wanted
         });
-        if is_wanted {
-            kept.entry(tool.source).or_default().push(tool.span);
-        }
-        is_wanted || !around.contains(&tool.source)
+        let Some(forms) = levels.around.get_mut(&tool.source) else { return true };
+        forms.extend(is_wanted.then_some(tool.span));
+        is_wanted
     });
     if let Some((_, path)) = wanted.iter().find(|(identity, _)| !used.contains(identity)) {
         return Err(ProjectError::UnusedScript { path: (*path).clone() });
     }
-    load.workers.retain(|worker| worker.source.is_none_or(|source| !around.contains(&source)));
-    load.findings.retain(|finding| {
-        let Location { source, span } = finding.primary;
-        let holds = |tool: &Span| tool.start <= span.start && span.end <= tool.end;
-        !around.contains(&source) || kept.get(&source).is_some_and(|tools| tools.iter().any(holds))
-    });
-    checked.retain(|source| !around.contains(source) || kept.contains_key(source));
+    let is_around = |source: SourceId| levels.around.contains_key(&source);
+    load.workers.retain(|worker| worker.source.is_none_or(|source| !is_around(source)));
+    load.findings.retain(|finding| levels.is_about(finding.primary));
+    load.checked.retain(|source| levels.around.get(source).is_none_or(|forms| !forms.is_empty()));
     Ok(())
-}
-
-/// Names are unique in a project, for tools and for workers.
-fn tell_duplicates(load: &mut Load) {
-    tell_duplicate_tools(load);
-    let mut first: HashMap<(Option<PathBuf>, String), Location> = HashMap::new();
-    for worker in &mut load.workers {
-        let Some(source) = worker.source else { continue };
-        let here = Location { source, span: worker.name.span };
-        let name = &worker.name.value;
-        match first.entry((load.roots.get(&source).cloned(), name.clone())) {
-            Entry::Vacant(vacant) => drop(vacant.insert(here)),
-            Entry::Occupied(other) => {
-                let other = *other.get();
-                load.findings.push(rules::duplicate_name::finding(here, "workers", name, other, None));
-                worker.valid = false;
-            }
-        }
-    }
-}
-
-/// An Emacs Lisp file is code that is evaluated in order: there the later definition of a name and category replaces
-/// the earlier. Everywhere else nothing says which of two is meant, and the first stays.
-fn tell_duplicate_tools(load: &mut Load) {
-    let mut first: HashMap<(Option<PathBuf>, String), usize> = HashMap::new();
-    for index in 0..load.tools.len() {
-        let Some(tool) = load.tools.get(index).map(|loaded| &loaded.tool) else { continue };
-        let key = (load.roots.get(&tool.source).cloned(), tool.name.value.clone());
-        let Some(other_index) = first.get(&key).copied() else {
-            first.insert(key, index);
-            continue;
-        };
-        let Some(other) = load.tools.get(other_index).map(|loaded| &loaded.tool) else { continue };
-        let place = |tool: &Tool| Location { source: tool.source, span: tool.name.span };
-        let category =
-            |tool: &Tool| tool.category.as_ref().map_or("misc", |name| name.value.as_str()).to_owned();
-        let (here, there, name) = (place(tool), place(other), &tool.name.value);
-        let (mine, theirs) = (category(tool), category(other));
-        let file = load.sources.get(tool.source).map(|file| FileKind::of_name(&file.name));
-        let is_code = file == Some(FileKind::EmacsLisp) && tool.source == other.source;
-        let (loser, finding) = if is_code && mine == theirs {
-            first.insert(key, index);
-            (other_index, rules::replaced_tool::finding(here, name, there))
-        } else {
-            let categories = (mine != theirs).then_some((theirs.as_str(), mine.as_str()));
-            (index, rules::duplicate_name::finding(here, "tools", name, there, categories))
-        };
-        load.findings.push(finding);
-        if let Some(loser) = load.tools.get_mut(loser) {
-            loser.tool.valid = false;
-        }
-    }
-}
-
-/// Workers of the projects that were read whole name tools that these have.
-fn tell_unknown_worker_tools(load: &mut Load, whole: &HashSet<&PathBuf>) {
-    let mut findings = Vec::new();
-    for worker in &mut load.workers {
-        let Some(source) = worker.source else { continue };
-        let Some(root) = load.roots.get(&source).filter(|root| whole.contains(root)) else { continue };
-        let names = |kind: ToolKind| -> Vec<&str> {
-            let tools = load.tools.iter().map(|loaded| &loaded.tool);
-            let of_kind =
-                tools.filter(|tool| tool.kind == kind && load.roots.get(&tool.source) == Some(root));
-            of_kind.map(|tool| tool.name.value.as_str()).collect()
-        };
-        let (normal, exit) = (names(ToolKind::Normal), names(ToolKind::Exit));
-        let lists = [(&worker.tools, &normal, "tool"), (&worker.exit_tools, &exit, "exit tool")];
-        for (wanted, known, what) in lists {
-            for name in wanted.iter().flatten().filter(|name| !known.contains(&name.value.as_str())) {
-                let location = Location { source, span: name.span };
-                let other = if what == "tool" { &exit } else { &normal };
-                let is_other = other.contains(&name.value.as_str());
-                let finding = rules::unknown_worker_tool::finding(
-                    location,
-                    &worker.name.value,
-                    name,
-                    what,
-                    known,
-                    is_other,
-                );
-                findings.push(finding);
-                worker.valid = false;
-            }
-        }
-    }
-    load.findings.append(&mut findings);
 }

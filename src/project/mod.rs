@@ -8,10 +8,12 @@ mod generation;
 mod levels;
 mod live;
 mod load;
+mod names;
 mod overlay;
 mod parallel;
 mod read;
 pub mod rules;
+mod script_findings;
 mod scripts;
 mod spare;
 mod watch;
@@ -26,4 +28,6 @@ pub use read::display_name;
 #[cfg(feature = "cli")]
 pub(crate) use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
 pub use watch::keep_loading;
-pub use write::{replace_file, replace_text};
+#[cfg(feature = "cli")]
+pub(crate) use write::replace_file;
+pub use write::replace_text;

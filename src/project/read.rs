@@ -69,6 +69,10 @@ impl SourceText {
         Self { path: path.to_owned(), text: text.to_owned(), bad_byte: None, has_mark: false }
     }
 
+    pub(super) fn contains(&self, word: &str) -> bool {
+        self.text.contains(word)
+    }
+
     /// Whether it is what the file holds, a byte order mark aside.
     pub(super) fn is_faithful(&self) -> bool {
         self.bad_byte.is_none()

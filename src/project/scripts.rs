@@ -1,78 +1,112 @@
 //! The script of each tool: found, compiled, held against its spec. Never run.
+//!
+//! Looking is done on all cores, telling (`script_findings`) in the order of the tools.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::Metadata;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::Load;
-use super::load::ScriptState;
 use super::read::display_name;
-use super::spare::SpareScripts;
-use crate::diagnostic::Diagnostic;
-use crate::project::rules;
+use super::script_findings::Teller;
+use super::{Load, parallel};
 use crate::script::{
-    Contract, LoadProblem, MAX_SOURCE, Parameter, PathGrant, Permissions, Returned, Script, check_script,
+    Contract, LoadProblem, MAX_SOURCE, Parameter, PathGrant, Permissions, Script, check_script,
 };
-use crate::spec::{Tool, ToolKind};
-use crate::text::{Location, SourceFile, SourceId, Span};
-use crate::tool::{ToolError, ToolErrorKind};
+use crate::spec::{Argument, Tool, ToolKind};
 
 /// Looks for the scripts of every normal tool of `load`. Without a project there are none to look for.
 /// In the projects of `whole`, files that no tool runs are told.
-pub(super) fn load_scripts(load: &mut Load, whole: &HashSet<&PathBuf>, from: &Path) {
-    let mut files = Files::default();
-    let mut told_elisp = Vec::new();
-    let mut spare = SpareScripts::of(load, whole);
-    for index in 0..load.tools.len() {
-        let Some(loaded) = load.tools.get(index) else { continue };
+pub(super) fn load_scripts(load: &mut Load, whole: &HashSet<&Path>, from: &Path) {
+    let files = Files::default();
+    let examined = parallel::map(&load.tools, |_, loaded| {
         // A broken spec is told already; what its script lacks may follow from that.
-        if loaded.tool.kind == ToolKind::Exit || !loaded.tool.valid {
-            continue;
-        }
-        let tool = loaded.tool.clone();
-        let Some(root) = load.roots.get(&tool.source).cloned() else { continue };
-        let root = std::path::absolute(&root).unwrap_or(root);
-        let state = match find_script(&root, &tool) {
-            Some(path) => {
-                tell_twin(load, &tool, &root, &path, from);
-                load_script(load, &mut files, &tool, &root, &path, from)
-            }
-            None => {
-                let near = spare.take_near(&root, &tool);
-                let error = tell_missing(load, &tool, &root, near, from, &mut told_elisp);
-                ScriptState::Broken(error)
-            }
-        };
-        if let Some(loaded) = load.tools.get_mut(index) {
-            loaded.script = state;
+        let is_wanted = loaded.tool.kind == ToolKind::Normal && loaded.tool.valid;
+        let root = load.roots.get(&loaded.tool.source).filter(|_| is_wanted)?;
+        Some((Arc::clone(root), Examined::of(&loaded.tool, root, &files, from)))
+    });
+    let mut teller = Teller::new(load, whole, from);
+    let mut tools = std::mem::take(&mut load.tools);
+    for (loaded, examined) in tools.iter_mut().zip(examined) {
+        if let Some((root, examined)) = examined {
+            loaded.script = teller.tell(load, &loaded.tool, &root, examined);
         }
     }
-    spare.tell(load, from);
+    load.tools = tools;
+    teller.finish(load);
     load.sort_findings();
 }
 
-/// `NAME.lua` goes before `NAME.luau`.
-fn tell_twin(load: &mut Load, tool: &Tool, root: &Path, used: &Path, from: &Path) {
-    let places = script_places(root, tool);
-    let other = places.iter().find(|place| place.as_path() != used && place.exists());
-    if let Some(other) = other {
-        let at = Location { source: tool.source, span: tool.name.span };
-        let (used, other) = (display_name(used, from), display_name(other, from));
-        load.findings.push(rules::twin_scripts::finding(at, &tool.name.value, &used, &other));
+/// What was found where the script of a tool is looked for.
+pub(super) enum Examined {
+    /// Nothing.
+    Missing,
+    /// A file that cannot be read, and why.
+    Unreadable(Found, String),
+    /// A script, and what it returns or why it does not compile.
+    Read(Found, Box<Script>, Result<Contract, LoadProblem>),
+}
+
+impl Examined {
+    fn of(tool: &Tool, root: &Path, files: &Files, from: &Path) -> Self {
+        let Some(found) = Found::of(tool, root) else { return Self::Missing };
+        let file = match files.script(&found, from) {
+            Ok(file) => file,
+            Err(error) => return Self::Unreadable(found, error),
+        };
+        let mut script = file.for_tool(&tool.name.value);
+        let parameter = |argument: &Argument| Parameter {
+            name: argument.name.value.clone(),
+            integer: argument.type_name() == Some("integer"),
+        };
+        script.parameters = tool.arguments.iter().map(parameter).collect();
+        script.is_async = tool.is_async;
+        script.timeout = tool.timeout;
+        script.memory = tool.memory;
+        script.permissions = resolve_permissions(tool, root);
+        let contract = check_script(&script);
+        Self::Read(found, Box::new(script), contract)
     }
 }
 
-/// The script files of one load: several tools may name the same.
-type Files = HashMap<PathBuf, ScriptFile>;
+/// Where the script of a tool is.
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    metadata: Metadata,
+    /// Another place where it is, too.
+    pub(super) twin: Option<PathBuf>,
+}
 
-struct ScriptFile {
-    /// It as the script of no tool yet, or why it cannot be read.
-    script: Result<Script, String>,
-    /// Its number among the sources, once a finding is about it.
-    source: Option<SourceId>,
-    /// Whether it was told that it does not compile, which is the same for every tool.
-    is_told: bool,
+impl Found {
+    /// `NAME.lua` goes before `NAME.luau`.
+    fn of(tool: &Tool, root: &Path) -> Option<Self> {
+        let mut there = script_places(root, tool)
+            .into_iter()
+            .filter_map(|path| std::fs::metadata(&path).ok().map(|metadata| (path, metadata)));
+        let (path, metadata) = there.next()?;
+        Some(Self { path, metadata, twin: there.next().map(|(path, _)| path) })
+    }
+}
+
+/// The script files of one load as scripts of no tool yet, or why they cannot be read. Several tools may name the same.
+#[derive(Default)]
+struct Files(Mutex<HashMap<PathBuf, Arc<OnceLock<ReadFile>>>>);
+
+type ReadFile = Result<Script, String>;
+
+impl Files {
+    fn script(&self, found: &Found, from: &Path) -> ReadFile {
+        let file = {
+            let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(files.entry(found.path.clone()).or_default())
+        };
+        let read = || {
+            let bytes = read_file(&found.path, &found.metadata).map_err(|error| error.to_string())?;
+            Ok(Script::new("", display_name(&found.path, from), bytes))
+        };
+        file.get_or_init(read).as_ref().map(|script| script.for_tool("")).map_err(Clone::clone)
+    }
 }
 
 /// The files that a change of which may change this load: the places where scripts are looked for.
@@ -87,90 +121,21 @@ pub(super) fn script_places(root: &Path, tool: &Tool) -> Vec<PathBuf> {
 }
 
 pub(super) fn find_script(root: &Path, tool: &Tool) -> Option<PathBuf> {
-    script_places(root, tool).into_iter().find(|path| path.exists())
-}
-
-fn tell_missing(
-    load: &mut Load,
-    tool: &Tool,
-    root: &Path,
-    near: Option<PathBuf>,
-    from: &Path,
-    told_elisp: &mut Vec<SourceId>,
-) -> ToolError {
-    let name = &tool.name.value;
-    let wanted = script_places(root, tool).first().map_or_else(String::new, |path| display_name(path, from));
-    let message = format!("`{name}` has no script: {wanted} is not there");
-    let span = tool.script.as_ref().map_or(tool.name.span, |script| script.span);
-    let location = Location { source: tool.source, span };
-    if tool.has_function {
-        // People check their Emacs configuration: a page of these would hide what is wrong in it.
-        if !told_elisp.contains(&tool.source) {
-            told_elisp.push(tool.source);
-            load.findings.push(rules::emacs_lisp_only::finding(location, name, &wanted));
-        }
-    } else {
-        let is_named = tool.script.is_some();
-        // Named in the spec, a path is relative to the project; elsewhere as the user sees it.
-        let near = near.map(|near| display_name(&near, if is_named { root } else { from }));
-        let finding = rules::missing_script::finding(location, &message, near.as_deref(), is_named);
-        load.findings.push(finding);
-    }
-    ToolError::new(ToolErrorKind::Load, message)
-}
-
-fn load_script(
-    load: &mut Load,
-    files: &mut Files,
-    tool: &Tool,
-    root: &Path,
-    path: &Path,
-    from: &Path,
-) -> ScriptState {
-    let name = display_name(path, from);
-    let file = files.entry(path.to_owned()).or_insert_with(|| {
-        let script = read_bytes(path).map(|bytes| Script::new("", &name, bytes));
-        ScriptFile { script: script.map_err(|error| error.to_string()), source: None, is_told: false }
-    });
-    let mut script = match &file.script {
-        Ok(script) => script.for_tool(&tool.name.value),
-        Err(error) => {
-            let message = format!("the script of `{}` cannot be read: {name}: {error}", tool.name.value);
-            let location = Location { source: tool.source, span: tool.name.span };
-            load.findings.push(rules::unreadable::finding(location, &message));
-            return ScriptState::Broken(ToolError::new(ToolErrorKind::Load, message));
-        }
-    };
-    script.parameters = tool
-        .arguments
-        .iter()
-        .map(|argument| Parameter {
-            name: argument.name.value.clone(),
-            integer: argument.type_name() == Some("integer"),
-        })
-        .collect();
-    script.is_async = tool.is_async;
-    script.timeout = tool.timeout;
-    script.memory = tool.memory;
-    script.permissions = resolve_permissions(tool, root);
-    let broken = match check_script(&script) {
-        Err(problem) => Some(tell_problem(load, file, &script, tool.source, &problem)),
-        Ok(contract) => tell_contract(load, file, tool, &script, &contract),
-    };
-    match broken {
-        Some(error) => ScriptState::Broken(error),
-        None => ScriptState::Ready(Arc::new(script)),
-    }
+    Found::of(tool, root).map(|found| found.path)
 }
 
 /// At most one byte more than a script may have, so that a huge or endless file is refused by its length.
 pub(super) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    let metadata = std::fs::metadata(path)?;
+    read_file(path, &std::fs::metadata(path)?)
+}
+
+fn read_file(path: &Path, metadata: &Metadata) -> std::io::Result<Vec<u8>> {
     if !metadata.is_file() {
         return Err(std::io::Error::other("it is no regular file"));
     }
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(MAX_SOURCE as u64 + 1).read_to_end(&mut bytes)?;
+    let most = MAX_SOURCE as u64 + 1;
+    let mut bytes = Vec::with_capacity(metadata.len().min(most) as usize);
+    std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -184,78 +149,4 @@ fn resolve_permissions(tool: &Tool, root: &Path) -> Permissions {
         run: allow.run.clone(),
         env: allow.env.clone(),
     }
-}
-
-fn tell_problem(
-    load: &mut Load,
-    file: &mut ScriptFile,
-    script: &Script,
-    tool_source: SourceId,
-    problem: &LoadProblem,
-) -> ToolError {
-    if std::mem::replace(&mut file.is_told, true) {
-        return ToolError::new(ToolErrorKind::Load, problem.to_string());
-    }
-    let at = place_in_script(load, file, script, tool_source, problem.line.unwrap_or(1));
-    load.findings.push(rules::script_does_not_compile::finding(at, &script.tool, &problem.message));
-    ToolError::new(ToolErrorKind::Load, problem.to_string())
-}
-
-fn tell_contract(
-    load: &mut Load,
-    file: &mut ScriptFile,
-    tool: &Tool,
-    script: &Script,
-    contract: &Contract,
-) -> Option<ToolError> {
-    let (line, finding) = match &contract.returned {
-        Returned::Unknown => return None,
-        Returned::NoFunction(what) => {
-            let at = place_in_script(load, file, script, tool.source, 1);
-            (1, rules::script_without_function::finding(at, &script.tool, what))
-        }
-        Returned::Function { parameters, is_vararg, line } => {
-            let mut expected: Vec<&str> = tool.arguments.iter().map(|a| a.name.value.as_str()).collect();
-            if tool.is_async {
-                expected.insert(0, "callback");
-            }
-            if parameters.len() == expected.len() || (*is_vararg && parameters.len() < expected.len()) {
-                let nowhere = Location { source: tool.source, span: Span::default() };
-                let swapped = rules::swapped_parameters::check(nowhere, &script.tool, parameters, &expected);
-                if let Some(finding) = swapped {
-                    let primary = place_in_script(load, file, script, tool.source, *line);
-                    load.findings.push(Diagnostic { primary, ..finding });
-                }
-                return None;
-            }
-            let at = place_in_script(load, file, script, tool.source, *line);
-            let found = parameters.len();
-            (*line, rules::script_arity::finding(at, &script.tool, found, &expected, tool.is_async))
-        }
-    };
-    let error = format!("{}:{line}: {}", script.file, finding.message);
-    load.findings.push(finding);
-    Some(ToolError::new(ToolErrorKind::Load, error))
-}
-
-/// A line of the script, which thereby becomes one of the sources, of the project that `spec` is of.
-fn place_in_script(
-    load: &mut Load,
-    file: &mut ScriptFile,
-    script: &Script,
-    spec: SourceId,
-    line: usize,
-) -> Location {
-    let source = *file.source.get_or_insert_with(|| {
-        load.sources.add(SourceFile::new(&*script.file, String::from_utf8_lossy(&script.source).into_owned()))
-    });
-    if let Some(root) = load.roots.get(&spec).cloned() {
-        load.roots.insert(source, root);
-    }
-    let text = load.sources.get(source).map_or("", |file| &file.text);
-    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
-    let of_line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
-    let indent = of_line.len() - of_line.trim_start().len();
-    let span = Span::new(start + indent, start + of_line.trim_end().len().max(indent));
-    Location { source, span }
 }

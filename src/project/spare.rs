@@ -1,9 +1,11 @@
 //! Script files that no tool runs: what a tool without its script may have meant, or what is left over.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::Load;
+use super::discover::scripts_in;
 use super::read::display_name;
 use super::rules::unused_script;
 use super::scripts::{read_bytes, script_places};
@@ -11,24 +13,21 @@ use crate::diagnostic::Severity;
 use crate::spec::{Tool, nearest};
 use crate::text::{Location, SourceFile, Span};
 
-/// The files of `scripts/` that no tool runs, of each project that was read whole.
+/// The files of `scripts/` that no tool runs with their names, of each project that was read whole.
 pub(super) struct SpareScripts {
-    of_root: HashMap<PathBuf, BTreeSet<PathBuf>>,
+    of_root: HashMap<PathBuf, BTreeMap<PathBuf, String>>,
 }
 
 impl SpareScripts {
-    pub(super) fn of(load: &Load, whole: &HashSet<&PathBuf>) -> Self {
-        let mut of_root = HashMap::new();
-        for &root in whole {
-            let absolute = std::path::absolute(root).unwrap_or_else(|_| root.clone());
-            of_root.insert(absolute.clone(), scripts_in(&absolute));
-        }
-        let is_any = of_root.values().any(|files: &BTreeSet<PathBuf>| !files.is_empty());
-        for loaded in load.tools.iter().filter(|_| is_any) {
-            let Some(root) = load.roots.get(&loaded.tool.source) else { continue };
-            let root = std::path::absolute(root).unwrap_or_else(|_| root.clone());
-            if let Some(files) = of_root.get_mut(&root) {
-                for place in script_places(&root, &loaded.tool) {
+    pub(super) fn of(load: &Load, whole: &HashSet<&Path>) -> Self {
+        let with_stem = |path: PathBuf| (path.clone(), stem(&path));
+        let files = |root: &Path| scripts_in(root).into_iter().map(with_stem).collect();
+        let mut of_root: HashMap<_, BTreeMap<_, _>> =
+            whole.iter().map(|root| ((*root).to_owned(), files(root))).collect();
+        for loaded in &load.tools {
+            let Some(root) = load.root_of(loaded.tool.source) else { continue };
+            if let Some(files) = of_root.get_mut(root).filter(|files| !files.is_empty()) {
+                for place in script_places(root, &loaded.tool) {
                     files.remove(&place);
                 }
             }
@@ -43,50 +42,33 @@ impl SpareScripts {
             Some(path) => stem(Path::new(&path.value)),
             None => tool.name.value.clone(),
         };
-        let stems: Vec<(String, PathBuf)> = files.iter().map(|file| (stem(file), file.clone())).collect();
-        let near = nearest(&wanted, stems.iter().map(|(stem, _)| stem.as_str()))?;
-        let (_, file) = stems.iter().find(|(stem, _)| stem == near)?;
-        files.take(file)
+        let near = nearest(&wanted, files.values().map(String::as_str))?;
+        let file = files.iter().find(|(_, stem)| *stem == near)?.0.clone();
+        files.remove_entry(&file).map(|(file, _)| file)
     }
 
     /// Tells of those that are left, where no error may be why.
     pub(super) fn tell(self, load: &mut Load, from: &Path) {
         for (root, files) in self.of_root {
-            let is_of_root = |source| {
-                load.roots
-                    .get(&source)
-                    .is_some_and(|of| std::path::absolute(of).is_ok_and(|absolute| absolute == root))
-            };
-            let is_broken = load
-                .findings
-                .iter()
-                .any(|finding| finding.severity == Severity::Error && is_of_root(finding.primary.source));
+            let is_broken = load.findings.iter().any(|finding| {
+                finding.severity == Severity::Error
+                    && load.root_of(finding.primary.source) == Some(root.as_path())
+            });
             if is_broken {
                 continue;
             }
-            for file in files {
+            let root: Arc<Path> = Arc::from(root);
+            for (file, stem) in files {
                 let text = read_bytes(&file).unwrap_or_default();
                 let text = String::from_utf8_lossy(&text).into_owned();
                 let first_line = text.lines().next().map_or(0, str::len);
                 let source = load.sources.add(SourceFile::new(display_name(&file, from), text));
-                load.roots.insert(source, root.clone());
+                load.roots.insert(source, Arc::clone(&root));
                 let at = Location { source, span: Span::new(0, first_line) };
-                load.findings.push(unused_script::finding(at, &stem(&file)));
+                load.findings.push(unused_script::finding(at, &stem));
             }
         }
     }
-}
-
-/// The scripts beside `specs/`, not those in folders below.
-fn scripts_in(root: &Path) -> BTreeSet<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(root.join("scripts")) else { return BTreeSet::new() };
-    let paths = entries.flatten().map(|entry| entry.path());
-    paths.filter(|path| is_script(path) && path.is_file()).collect()
-}
-
-fn is_script(path: &Path) -> bool {
-    let is_hidden = stem(path).starts_with('.');
-    !is_hidden && path.extension().is_some_and(|extension| extension == "lua" || extension == "luau")
 }
 
 fn stem(path: &Path) -> String {

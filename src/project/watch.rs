@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use notify::{RecursiveMode, Watcher};
 
-use super::discover::is_script;
+use super::discover::scripts_in;
 use super::scripts::script_places;
 use super::{Input, Load, LoadOptions, LoadedTool, ProjectError, load_with, resolve_inputs};
 
@@ -21,7 +21,46 @@ const DEBOUNCE: Duration = Duration::from_millis(40);
 /// The longest wait for a file that is written on and on.
 const MAX_DEBOUNCE: Duration = Duration::from_millis(250);
 /// Between looks without a hint.
-pub(super) const SWEEP: Duration = Duration::from_secs(1);
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// What is held loaded.
+pub(super) trait Watched {
+    /// The files that are looked at whatever was loaded.
+    fn listed(&self) -> Vec<PathBuf>;
+
+    /// The places that are looked at because of what was loaded: where the scripts of its tools are looked for.
+    fn named(&self) -> Vec<PathBuf>;
+
+    /// Loads anew; breaks off when nobody wants that any more.
+    fn reload(&mut self) -> ControlFlow<()>;
+
+    /// Tells of what was loaded, once that is watched; breaks off likewise.
+    fn tell(&mut self) -> ControlFlow<()>;
+
+    /// What the files look like now.
+    fn look(&self) -> Looks {
+        Looks::at(self.listed(), self.named())
+    }
+}
+
+/// Loads anew whenever what is found is other than what was `seen`, until `watched` breaks off or nobody can send hints
+/// any more.
+pub(super) fn keep_watching(watched: &mut impl Watched, mut seen: Looks, hinted: &Receiver<()>) {
+    while hinted.recv_timeout(SWEEP) != Err(RecvTimeoutError::Disconnected) {
+        let found = watched.look();
+        if found == seen {
+            continue;
+        }
+        let found = settle(found, || watched.look());
+        if watched.reload().is_break() {
+            return;
+        }
+        seen = found.loaded(watched.named());
+        if watched.tell().is_break() {
+            return;
+        }
+    }
+}
 
 /// Loads what `paths` mean, seen from `folder`, and loads it again whenever one of its files is another, until `told`
 /// breaks off. Names in messages are relative to `from`. Files of no project are looked at every second.
@@ -33,77 +72,74 @@ pub fn keep_loading(
     folder: &Path,
     from: &Path,
     options: &LoadOptions,
-    mut told: impl FnMut(Result<&Load, &ProjectError>) -> ControlFlow<()>,
+    told: impl FnMut(Result<&Load, &ProjectError>) -> ControlFlow<()>,
 ) -> Result<(), ProjectError> {
-    let resolve = || resolve_inputs(paths, folder);
-    let inputs = resolve()?;
-    let found = look_at(listed(&inputs));
-    let mut loaded = load_with(&inputs, from, options)?;
-    let mut seen = with_scripts(found, &inputs, &loaded);
+    let inputs = resolve_inputs(paths, folder)?;
+    let found = Looks::at(listed(&inputs), Vec::new());
+    let loaded = load_with(&inputs, from, options)?;
     let roots: Vec<PathBuf> = inputs.into_iter().filter_map(|input| input.root).collect();
+    // Held here, so that there are looks without a watcher, too.
     let (hints, hinted) = sync_channel(1);
-    let _watcher = watch(&roots, hints);
-    let mut flow = told(Ok(&loaded));
-    while flow.is_continue() {
-        // Hints come from the watcher; without one there is a look every second.
-        if hinted.recv_timeout(SWEEP) == Err(RecvTimeoutError::Disconnected) {
-            std::thread::sleep(SWEEP);
-        }
-        let look = || {
-            let mut files = listed(&resolve().unwrap_or_default());
-            files.extend(named_scripts(&loaded));
-            look_at(files)
-        };
-        let found = look();
-        if found == seen {
-            continue;
-        }
-        let found = settle(found, look);
-        let inputs = resolve();
-        let now = inputs.as_deref().unwrap_or_default().to_vec();
-        flow = match inputs.and_then(|inputs| load_with(&inputs, from, options)) {
-            Ok(next) => {
-                loaded = next;
-                told(Ok(&loaded))
-            }
-            Err(error) => told(Err(&error)),
-        };
-        seen = with_scripts(found, &now, &loaded);
+    let _watcher = watch(&roots, hints.clone());
+    let seen = found.loaded(named(&loaded));
+    let mut watched = Inputs { paths, folder, from, options, loaded, failed: None, told };
+    if watched.tell().is_continue() {
+        keep_watching(&mut watched, seen, &hinted);
     }
+    drop(hints);
     Ok(())
 }
 
-/// What was found before loading, so that whatever has come since is different from it; only of scripts elsewhere, which
-/// the load was the first to name, there was no look before.
-fn with_scripts(found: Looks, inputs: &[Input], loaded: &Load) -> Looks {
-    let listed: HashSet<PathBuf> = listed(inputs).into_iter().collect();
-    let mut seen = look_at(named_scripts(loaded).filter(|path| !listed.contains(path)));
-    seen.extend(found);
-    seen
+/// What some paths mean, as it was last loaded.
+struct Inputs<'a, T> {
+    paths: &'a [PathBuf],
+    folder: &'a Path,
+    from: &'a Path,
+    options: &'a LoadOptions,
+    loaded: Load,
+    /// Why there is nothing newer.
+    failed: Option<ProjectError>,
+    told: T,
 }
 
-/// The files that are looked at whatever the specs say.
-fn listed(inputs: &[Input]) -> Vec<PathBuf> {
+impl<T: FnMut(Result<&Load, &ProjectError>) -> ControlFlow<()>> Watched for Inputs<'_, T> {
+    fn listed(&self) -> Vec<PathBuf> {
+        listed(&resolve_inputs(self.paths, self.folder).unwrap_or_default())
+    }
+
+    fn named(&self) -> Vec<PathBuf> {
+        named(&self.loaded)
+    }
+
+    fn reload(&mut self) -> ControlFlow<()> {
+        let inputs = resolve_inputs(self.paths, self.folder);
+        match inputs.and_then(|inputs| load_with(&inputs, self.from, self.options)) {
+            Ok(next) => (self.loaded, self.failed) = (next, None),
+            Err(error) => self.failed = Some(error),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn tell(&mut self) -> ControlFlow<()> {
+        (self.told)(self.failed.as_ref().map_or(Ok(&self.loaded), Err))
+    }
+}
+
+/// The files of `inputs`, those that say something about them, and all scripts beside them.
+pub(super) fn listed(inputs: &[Input]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for input in inputs {
         files.extend(input.files.iter().chain(&input.scripts).cloned());
-        files.extend(input.around_scripts().unwrap_or_default());
+        files.extend(input.around().unwrap_or_default());
         files.extend(input.root.iter().flat_map(|root| scripts_in(root)));
     }
     files
 }
 
 /// Where the scripts of a load's tools are looked for.
-fn named_scripts(loaded: &Load) -> impl Iterator<Item = PathBuf> {
-    let places = |tool: &LoadedTool| Some(script_places(loaded.roots.get(&tool.tool.source)?, &tool.tool));
-    loaded.tools.iter().filter_map(places).flatten()
-}
-
-/// The scripts in a project's folder for them, used or not.
-pub(super) fn scripts_in(root: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root.join("scripts"));
-    let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
-    paths.filter(|path| is_script(path)).collect()
+pub(super) fn named(loaded: &Load) -> Vec<PathBuf> {
+    let places = |tool: &LoadedTool| Some(script_places(loaded.root_of(tool.tool.source)?, &tool.tool));
+    loaded.tools.iter().filter_map(places).flatten().collect()
 }
 
 /// Sends a hint whenever something may have changed in the specs and scripts of `roots`.
@@ -124,29 +160,60 @@ pub(super) fn watch(roots: &[PathBuf], hints: SyncSender<()>) -> Option<notify::
 }
 
 /// Files by what they looked like.
-pub(super) type Looks = BTreeMap<PathBuf, Look>;
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Looks(BTreeMap<PathBuf, Look>);
+
+/// What was found at a place.
+#[derive(Debug, PartialEq, Eq)]
+struct Look {
+    /// Whether it is looked at whatever was loaded.
+    is_listed: bool,
+    file: Option<FileLook>,
+}
 
 /// What a file looked like.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Look {
+#[derive(Debug, PartialEq, Eq)]
+struct FileLook {
     size: u64,
     modified: Option<SystemTime>,
     inode: u64,
 }
 
-/// The files that are there.
-pub(super) fn look_at(files: impl IntoIterator<Item = PathBuf>) -> Looks {
-    let looks = files.into_iter().filter_map(|path| {
-        let metadata = std::fs::metadata(&path).ok()?;
-        let look = Look { size: metadata.len(), modified: metadata.modified().ok(), inode: inode(&metadata) };
-        Some((path, look))
-    });
-    looks.collect()
+impl Looks {
+    /// What is there now.
+    pub(super) fn at(listed: Vec<PathBuf>, named: Vec<PathBuf>) -> Self {
+        let mut looks = Self(BTreeMap::new());
+        for (paths, is_listed) in [(listed, true), (named, false)] {
+            for path in paths {
+                looks.0.entry(path).or_insert_with_key(|path| Look { is_listed, file: FileLook::at(path) });
+            }
+        }
+        looks
+    }
+
+    /// What was seen of all that counts after a load that names `named`. It is what was found before loading, so that
+    /// whatever has come since is different from it; only of places that this load is the first to name there was no
+    /// look before.
+    pub(super) fn loaded(mut self, named: Vec<PathBuf>) -> Self {
+        let places: HashSet<&PathBuf> = named.iter().collect();
+        self.0.retain(|path, look| look.is_listed || places.contains(path));
+        for path in named {
+            self.0.entry(path).or_insert_with_key(|path| Look { is_listed: false, file: FileLook::at(path) });
+        }
+        self
+    }
+}
+
+impl FileLook {
+    fn at(path: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some(Self { size: metadata.len(), modified: metadata.modified().ok(), inode: inode(&metadata) })
+    }
 }
 
 /// What is found when two looks find the same, so that no half-written file is taken; what is written without a pause
 /// is taken as it is in the end.
-pub(super) fn settle(mut found: Looks, look: impl Fn() -> Looks) -> Looks {
+fn settle(mut found: Looks, look: impl Fn() -> Looks) -> Looks {
     let first_look = Instant::now();
     loop {
         std::thread::sleep(DEBOUNCE);

@@ -10,7 +10,7 @@ use super::read::BYTE_ORDER_MARK;
 /// stays.
 ///
 /// # Errors
-/// When it holds something else by now, and as [`replace_file`]; it is then as it was.
+/// When it holds something else by now, may not be written, or its folder takes no new file; it is then as it was.
 pub fn replace_text(path: &Path, before: &str, after: &str) -> Result<()> {
     let bytes = std::fs::read(path)?;
     let (mark, text) = match bytes.strip_prefix(BYTE_ORDER_MARK) {
@@ -29,7 +29,7 @@ pub fn replace_text(path: &Path, before: &str, after: &str) -> Result<()> {
 ///
 /// # Errors
 /// When it does not exist, may not be written, or its folder takes no new file; it is then as it was.
-pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let path = std::fs::canonicalize(path)?;
     let metadata = std::fs::metadata(&path)?;
     // The folder alone decides about a rename; the file's own word counts, too.
@@ -56,22 +56,23 @@ fn write_new(path: &Path, bytes: &[u8], like: &Metadata) -> Result<()> {
     // Of a process of this number that was killed.
     let _ = std::fs::remove_file(path);
     let mut file = File::create_new(path)?;
-    keep_owner(path, like);
+    keep_owner(&file, like);
     file.set_permissions(like.permissions())?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// Who mends somebody's file as root does not take it from them.
+/// Who mends somebody's file as root does not take it from them. The open file is meant and not its name, under which
+/// somebody else may have put another by now.
 #[cfg(unix)]
-fn keep_owner(path: &Path, like: &Metadata) {
+fn keep_owner(file: &File, like: &Metadata) {
     use std::os::unix::fs::MetadataExt;
 
-    let _ = std::os::unix::fs::chown(path, Some(like.uid()), Some(like.gid()));
+    let _ = std::os::unix::fs::fchown(file, Some(like.uid()), Some(like.gid()));
 }
 
 #[cfg(not(unix))]
-fn keep_owner(_: &Path, _: &Metadata) {}
+fn keep_owner(_: &File, _: &Metadata) {}
 
 #[cfg(test)]
 mod tests {
@@ -95,5 +96,30 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert!(replace_text(&path, "", "(b)").is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// The name of a file says nothing about which file it is a moment later.
+    #[cfg(unix)]
+    #[test]
+    fn the_owner_of_the_open_file_is_set_whatever_its_name_points_to() {
+        use std::os::unix::fs::{MetadataExt, chown, symlink};
+
+        let folder = tempfile::tempdir().unwrap();
+        let [theirs, ours, name] = ["theirs", "ours", "name"].map(|name| folder.path().join(name));
+        std::fs::write(&theirs, "").unwrap();
+        std::fs::write(&ours, "").unwrap();
+        if chown(&theirs, Some(4321), Some(4321)).is_err() {
+            return; // Only root gives files away.
+        }
+        let like = std::fs::metadata(&theirs).unwrap();
+        let file = File::create_new(&name).unwrap();
+        std::fs::remove_file(&name).unwrap();
+        symlink(&ours, &name).unwrap();
+        keep_owner(&file, &like);
+        assert_eq!(file.metadata().unwrap().uid(), 4321);
+        assert_ne!(std::fs::metadata(&ours).unwrap().uid(), 4321);
+        std::fs::remove_file(&name).unwrap();
+        replace_file(&theirs, b"new").unwrap();
+        assert_eq!(std::fs::metadata(&theirs).unwrap().uid(), 4321);
     }
 }

@@ -1,6 +1,7 @@
 //! The formatter, told what a spec is.
 
-use super::{FileKind, is_form};
+use super::FileKind;
+use super::lower::layout_of;
 use crate::syntax::print::{self, FormatError, Scope};
 use crate::text::{SourceId, Sources};
 
@@ -9,7 +10,7 @@ use crate::text::{SourceId, Sources};
 /// # Errors
 /// When it cannot be read without an error, or the result would read as something else.
 pub fn format(source: SourceId, text: &str, kind: FileKind) -> Result<String, FormatError> {
-    print::format(source, text, Scope { whole_file: kind == FileKind::Specs, is_form })
+    print::format(source, text, Scope { whole_file: kind == FileKind::Specs, layout: layout_of })
 }
 
 /// Text that a program wrote, in canonical layout; as it is where that cannot be.

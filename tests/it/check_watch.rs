@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::support::project::Project;
 use crate::support::watching::{LIMIT, Watching};
@@ -23,6 +24,33 @@ fn every_save_of_a_spec_or_script_is_checked() {
     assert_eq!(watching.report()["findings"][0]["file"], "specs/new.eld");
     fs::remove_file(project.path("specs/new.eld")).unwrap();
     assert_eq!(watching.report()["findings"], serde_json::json!([]));
+}
+
+/// What the project says of findings counts for one of its files, too, and a change of it is a change.
+#[test]
+fn denials_are_watched() {
+    let project = Project::new();
+    project.write("specs/silent.eld", "(defexit :name \"silent\")\n");
+    let watching = Watching::start(&project.path("."), "check", &["--format", "json", "specs/silent.eld"]);
+    assert_eq!(watching.report()["summary"]["errors"], 0);
+    project.write("specs/lint.eld", "(deflint :deny [missing-description])\n");
+    assert_eq!(watching.report()["findings"][0]["severity"], "error");
+    fs::remove_file(project.path("specs/lint.eld")).unwrap();
+    assert_eq!(watching.report()["findings"][0]["severity"], "warning");
+}
+
+/// A script elsewhere that is no longer named is no second change, and an editor's lock is none at all.
+#[test]
+fn a_removed_tool_is_one_report() {
+    let project = Project::new();
+    project.write("other/x.lua", "return function() end\n");
+    project.write("specs/x.eld", "(deftool :name \"x\" :description \"Do it.\" :script \"other/x.lua\")\n");
+    let watching = Watching::start(&project.path("."), "check", &["--format", "json"]);
+    watching.report();
+    project.write("specs/x.eld", "; nothing\n");
+    watching.report();
+    project.write("scripts/.#count.lua", "");
+    assert!(watching.stdout.recv_timeout(Duration::from_millis(2500)).is_err(), "a second report");
 }
 
 #[cfg(unix)]

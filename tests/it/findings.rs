@@ -36,6 +36,7 @@ fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
 
 const NOW: &str = "(deftool :name \"now\" :description \"Tell the time.\")\n";
 const COPY: &str = "(deftool :name \"copy\" :description \"Copy a note.\" :args ((:name \"from-note\" :type string :description \"Which.\") (:name \"to\" :type string :description \"Where to.\")))\n";
+const EXIT: &str = "(defexit :name \"done\" :description \"Say that it is done.\")\n";
 const SCRIPT: &str = "return function() return 1 end\n";
 
 #[test]
@@ -132,6 +133,10 @@ fn findings_in_scripts_are_allowed_there() {
             format!("-- deftool: allow(no-such)\n{swapped}\n"),
             "scripts/copy.lua:1:19: warning[DT125]: `no-such` is no rule\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
         ),
+        (
+            format!("-- deftool: allow swapped-parameters\n{swapped}\n"),
+            "scripts/copy.lua:1:1: warning[DT125]: expected `deftool: allow(rule, …)`\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
+        ),
     ] {
         assert_eq!(check(&[("specs/a.eld", COPY), ("scripts/copy.lua", &script)]).1, expected, "{script}");
     }
@@ -193,6 +198,106 @@ fn findings_of_targets_have_levels_too() {
     }
 }
 
+/// What is wrong with an allow is a finding like any other.
+#[test]
+fn allows_and_denials_of_what_is_said_about_allows() {
+    let unused = |lint: &str| format!("{lint}\n;; deftool: allow(missing-type)\n{EXIT}");
+    for (spec, code, expected) in [
+        (unused(""), 0, "2:19: note[DT126]: there is no `missing-type` here to allow\n"),
+        (unused("(deflint :allow [unused-allow])"), 0, ""),
+        (
+            unused("(deflint :deny [DT126])"),
+            1,
+            "2:19: error[DT126]: there is no `missing-type` here to allow\n",
+        ),
+        (format!("{} ; deftool: allow(missing-type, unused-allow)\n", EXIT.trim_end()), 0, ""),
+        (
+            format!(";; deftool: allow(unused-allow)\n{EXIT}"),
+            0,
+            "1:19: note[DT126]: there is no `unused-allow` here to allow\n",
+        ),
+        (format!(";; deftool: allow(unknown-allow)\n(deflint :allow [no-such])\n{EXIT}"), 0, ""),
+        (
+            format!(";; deftool: allow(no-such)\n(deflint :deny [unknown-allow])\n{EXIT}"),
+            1,
+            "1:19: error[DT125]: `no-such` is no rule\n",
+        ),
+    ] {
+        let (ended, out) = check(&[("specs/a.eld", &spec)]);
+        assert_eq!((ended, out.replace("specs/a.eld:", "").as_str()), (code, expected), "{spec}");
+    }
+}
+
+/// Levels are of the project, whatever part of it is checked.
+#[test]
+fn files_of_a_project_are_checked_as_the_project_says() {
+    let folder = project(&[
+        ("specs/a.eld", "(deftool :name \"silent\")\n"),
+        ("specs/b.eld", ";; deftool: allow(missing-type)\n(deftool :name \"b b\") (wrong\n"),
+        ("specs/lint/all.eld", "(deflint :deny [missing-description no-such])\n(deftool :name \"silent\")\n"),
+        ("scripts/silent.lua", SCRIPT),
+    ]);
+    let denied = "specs/a.eld:1:16: error[DT112]: `silent` has no `:description`, so the model cannot know when to use it\n";
+    for path in ["specs/a.eld", "scripts/silent.lua"] {
+        let ended = deftool(folder.path(), &["check", "--format", "concise", path]);
+        let of_a: String = ended.out.split_inclusive('\n').filter(|line| line.contains("/a.eld")).collect();
+        assert_eq!((ended.code, of_a.as_str()), (1, denied), "{path}");
+        // The other files have their say, and nothing is said of them.
+        assert!(!ended.out.contains("/b.eld") && !ended.out.contains("no-such"), "{}", ended.out);
+    }
+    let alone = deftool(folder.path(), &["check", "--format", "concise", "specs/a.eld"]);
+    assert_eq!(alone.out, denied);
+    assert!(alone.err.is_empty(), "{}", alone.err);
+    let summary = deftool(folder.path(), &["check", "specs/a.eld"]);
+    assert!(summary.err.contains("1 tool in 1 file"), "{}", summary.err);
+    // What only says something cannot keep a file from being checked.
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("/dev/null", folder.path().join("specs/null.eld")).unwrap();
+    assert_eq!(deftool(folder.path(), &["check", "specs/a.eld"]).code, 1);
+    // A file of no project is under no project's rules.
+    fs::write(folder.path().join("loose.eld"), "(deftool :name \"silent\")\n").unwrap();
+    assert_eq!(deftool(folder.path(), &["check", "loose.eld"]).code, 0);
+}
+
+/// Each project has its own levels, names and scripts.
+#[test]
+fn two_projects_in_one_command() {
+    let folder = project(&[
+        ("one/specs/a.eld", "(deflint :deny [missing-description])\n(deftool :name \"silent\")\n"),
+        ("one/scripts/silent.lua", SCRIPT),
+        ("two/specs/a.eld", "(deflint :allow [missing-description])\n(deftool :name \"silent\")\n"),
+        ("two/scripts/silent.lua", SCRIPT),
+        ("two/scripts/spare.lua", SCRIPT),
+    ]);
+    let ended = deftool(folder.path(), &["check", "--format", "concise", "one", "two"]);
+    let expected = "one/specs/a.eld:2:16: error[DT112]: `silent` has no `:description`, so the model cannot know when to use it\n\
+                    two/scripts/spare.lua:1:1: note[DT408]: no tool runs this script\n";
+    assert_eq!((ended.code, ended.out.as_str()), (1, expected));
+    let ended = deftool(folder.path(), &["check", "--format", "concise", "one", "two/specs/a.eld"]);
+    assert_eq!(ended.out.lines().count(), 1, "{}", ended.out);
+    let ended = deftool(folder.path(), &["check", "--format", "concise", "two", "two/specs/a.eld"]);
+    assert_eq!((ended.code, ended.out.lines().count()), (0, 1), "{}", ended.out);
+}
+
+/// What a script is found wrong with is held against its tool.
+#[test]
+fn tools_whose_schema_has_an_error_are_left_out() {
+    let spec = "(deftool :name \"good\" :description \"Do it.\")\n\
+                (deftool :name \"bad\" :description \"Do it.\" :accepts ((:x \"a\"))\n \
+                :args ((:name \"x\" :type integer :description \"How many.\")))\n\
+                (deftool :name \"worse\" :description \"Do it.\" :rejects ((:x 1))\n \
+                :args ((:name \"x\" :type integer :description \"How many.\")))\n";
+    let folder = project(&[("a.eld", spec)]);
+    let checked = deftool(folder.path(), &["check", "--format", "concise", "a.eld"]);
+    assert!(checked.out.contains("error[DT245]") && checked.out.contains("error[DT246]"), "{}", checked.out);
+    let compiled = deftool(folder.path(), &["compile", "a.eld"]);
+    assert_eq!(compiled.code, 1, "{}", compiled.err);
+    let tools: serde_json::Value = serde_json::from_str(&compiled.out).unwrap_or_default();
+    let names: Vec<_> =
+        tools.as_array().into_iter().flatten().map(|tool| &tool["function"]["name"]).collect();
+    assert_eq!(names, ["good"]);
+}
+
 #[test]
 fn more_tools_than_a_request_holds() {
     let one = |n| format!("(defexit :name \"t{n}\" :description \"Say number {n}.\")\n");
@@ -246,21 +351,34 @@ fn rules_are_listed_and_explained() {
     assert!(unknown.err.contains("did you mean `stray-colon`?"), "{}", unknown.err);
 }
 
-/// Allows within allows, and findings in all of them, cost no more than as many beside each other.
+/// Allows within allows, and findings in all of them, cost no more than as many beside each other: twice as many take
+/// twice the time.
 #[test]
 fn many_allows_cost_linear_time() {
-    let many = 20_000;
-    let started = std::time::Instant::now();
-    let nested = "(progn\n;; deftool: allow(missing-description)\n".repeat(many)
-        + &"(gptel-make-tool :name \"a\")\n".repeat(many)
-        + &")".repeat(many);
+    let nested = |many: usize| {
+        let text = "(progn\n;; deftool: allow(missing-description)\n".repeat(many)
+            + &"(gptel-make-tool :name \"a\")\n".repeat(many)
+            + &")".repeat(many);
+        let folder = project(&[("nested.el", &text)]);
+        let started = std::time::Instant::now();
+        let ended = deftool(folder.path(), &["check", "--format", "concise", "nested.el"]);
+        let took = started.elapsed();
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        // One is about the first tool, the one around it about the others.
+        assert_eq!(ended.out.matches("DT126").count(), many - 2);
+        took
+    };
+    // Other processes slow down one run or another, not the quicker of some.
+    let (mut one, mut two) = (nested(10_000), nested(20_000));
+    for _ in 0..5 {
+        if two < one * 3 {
+            break;
+        }
+        (one, two) = (one.min(nested(10_000)), two.min(nested(20_000)));
+    }
+    assert!(two < one * 3, "{one:?}, and {two:?} for twice as many");
     let beside = "(gptel-make-tool :name \"a\") ; deftool: allow(DT112, DT129, no-such)\n".repeat(2_000);
-    let folder = project(&[("nested.el", &nested), ("beside.el", &beside)]);
-    let ended = deftool(folder.path(), &["check", "--format", "concise", "nested.el"]);
-    assert_eq!(ended.code, 0, "{}", ended.err);
-    // One is about the first tool, the one around it about the others.
-    assert_eq!(ended.out.matches("DT126").count(), many - 2);
+    let folder = project(&[("beside.el", &beside)]);
     let ended = deftool(folder.path(), &["check", "--format", "concise", "beside.el"]);
     assert_eq!(ended.out.matches("`no-such` is no rule").count(), 2_000, "{}", ended.err);
-    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }

@@ -352,6 +352,12 @@ fn check_and_diff_write_nothing() {
     let ended = project.run(&["fmt", "--diff", "loose.eld"]);
     let diff = "--- a/loose.eld\n+++ b/loose.eld\n@@ -1,2 +1,3 @@\n-(deftool :name \"a\"\n+(deftool\n+ :name \"a\"\n  :description \"d\")\n";
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), diff));
+    let ended = project.run(&["fmt", "--diff", "--color", "always", "loose.eld"]);
+    assert!(ended.stdout.contains("\u{1b}[32m+(deftool\u{1b}[0m\n"), "{}", ended.stdout);
+    // For a program the diff is what the file holds, byte for byte.
+    project.write("odd.eld", "(deftool   :name \"a\" :description \"\u{1b}[31mred\")\n");
+    let ended = project.run(&["fmt", "--diff", "odd.eld"]);
+    assert_eq!(ended.stdout.matches("\u{1b}[31mred").count(), 2, "{}", ended.stdout);
     assert_eq!(read(&project.path("loose.eld")), LOOSE);
     assert_eq!(project.run(&["fmt", "--check", "gone.eld"]).code, Some(2));
 }

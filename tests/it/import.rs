@@ -425,10 +425,49 @@ fn files_are_written_and_never_overwritten() {
     assert!(said.contains("new/specs/say.eld exists already; nothing was written"), "{said}");
     assert!(!project.path("new/specs/now.eld").exists());
     assert_eq!(fs::read_to_string(project.path("new/specs/say.eld")).unwrap(), "mine");
-    assert_eq!(run(&["import", "tools.json", "--output", "new/specs", "--force"]).0, Some(0));
+    // What is replaced is replaced whole: another name of the old file holds the old text.
+    fs::hard_link(project.path("new/specs/say.eld"), project.path("old.eld")).unwrap();
+    let (code, said) = run(&["import", "tools.json", "--output", "new/specs", "--force"]);
+    assert_eq!(
+        (code, said.as_str()),
+        (Some(0), "created  new/specs/now.eld\nreplaced new/specs/say.eld\n2 tools imported\n")
+    );
     assert!(fs::read_to_string(project.path("new/specs/say.eld")).unwrap().starts_with("(deftool"));
+    assert_eq!(fs::read_to_string(project.path("old.eld")).unwrap(), "mine");
     // What was written checks, but for the scripts that are to be written.
     assert_eq!(run(&["compile", "new/specs/now.eld", "new/specs/say.eld"]).0, Some(0));
+}
+
+/// A file that may not be written ends the command, and is left as it was.
+#[test]
+fn force_overwrites_no_protected_file_and_no_file_twice() {
+    let project = Project::new();
+    project.write("tools.json", TWO);
+    project.write("out/say.eld", "mine");
+    let path = project.path("out/say.eld");
+    let mut permissions = fs::metadata(&path).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(&path, permissions).unwrap();
+    let import = ["import", "tools.json", "--output", "out", "--force"];
+    let ended = project.run(&import);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("out/say.eld: it is read-only"), "{}", ended.stderr);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    assert!(fs::read_to_string(project.path("out/now.eld")).unwrap().starts_with("(deftool"));
+    assert_eq!(fs::read_dir(project.path("out")).unwrap().count(), 2);
+    #[cfg(unix)]
+    {
+        project.write("linked/now.eld", "mine");
+        std::os::unix::fs::symlink("now.eld", project.path("linked/say.eld")).unwrap();
+        let ended = project.run(&["import", "tools.json", "--output", "linked", "--force"]);
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("linked/now.eld and linked/say.eld are the same file"),
+            "{}",
+            ended.stderr
+        );
+        assert_eq!(fs::read_to_string(project.path("linked/now.eld")).unwrap(), "mine");
+    }
 }
 
 #[test]

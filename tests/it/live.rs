@@ -92,6 +92,51 @@ fn a_broken_tool_stays_as_it_was_until_it_is_mended() {
     assert!(live.save("specs/b.eld", "").removed == ["b"]);
 }
 
+/// What one file no longer names is not looked at any more: its end is no second change.
+#[test]
+fn a_removed_tool_is_one_reload() {
+    let elsewhere = tool("a", ":script \"other/a.lua\"") + &tool("b", "");
+    let live = Live::open(&[("specs/a.eld", &elsewhere), ("other/a.lua", SCRIPT), ("scripts/b.lua", SCRIPT)]);
+    assert_eq!(live.save("specs/a.eld", &tool("b", "")).removed, ["a"]);
+    let more = live.reloads.recv_timeout(Duration::from_millis(2500));
+    assert!(more.is_err(), "a reload that says: {}", more.unwrap());
+    // It comes back, and its script is looked at again.
+    assert_eq!(live.save("specs/a.eld", &elsewhere).added, ["a"]);
+    assert_eq!(live.save("other/a.lua", "return function() return 2 end\n").changed, ["a"]);
+}
+
+/// What a request holds of a tool is made anew only when it would be another.
+#[test]
+fn unchanged_tools_keep_their_entries() {
+    let arguments = |names: [&str; 2]| {
+        let of = |name| format!("(:name \"{name}\" :type string :description \"d\")");
+        format!(":args ({} {})", of(names[0]), of(names[1]))
+    };
+    let specs = |a: &str| tool("a", a) + &tool("b", "") + "(defexit :name \"c\" :description \"d\")\n";
+    let live = Live::open(&[
+        ("specs/a.eld", &specs(&arguments(["x", "y"]))),
+        ("scripts/a.lua", "return function(...) return 1 end\n"),
+        ("scripts/b.lua", SCRIPT),
+    ]);
+    let entries = || {
+        let generation = live.project.current();
+        ["a", "b", "c"].map(|name| std::sync::Arc::clone(generation.tool(name).unwrap().entry()))
+    };
+    let kept = |before: &[std::sync::Arc<_>; 3]| {
+        let pairs = before.iter().zip(entries());
+        pairs.map(|(before, now)| std::sync::Arc::ptr_eq(before, &now)).collect::<Vec<_>>()
+    };
+    let first = entries();
+    assert_eq!(live.save("scripts/b.lua", "return function() return 2 end\n").changed, ["b"]);
+    assert_eq!(kept(&first), [true, true, true]);
+    // The order of arguments is sent, too.
+    assert_eq!(live.save("specs/a.eld", &specs(&arguments(["y", "x"]))).changed, ["a"]);
+    assert_eq!(kept(&first), [false, true, true]);
+    let second = entries();
+    live.save("specs/a.eld", &(specs(&arguments(["y", "x"])).replace("\"b\"", "\"b\" :timeout \"3s\"")));
+    assert_eq!(kept(&second), [true, false, true]);
+}
+
 #[test]
 fn a_tool_whose_script_was_never_right_is_not_offered() {
     let live = Live::open(&[

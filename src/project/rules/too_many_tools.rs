@@ -1,5 +1,5 @@
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::diagnostic::{Diagnostic, rule};
 use crate::project::Load;
@@ -18,10 +18,10 @@ rule! {
 const MOST: usize = 128;
 
 /// Each worker of the projects that were read whole; of one without workers, all of its tools.
-pub(in crate::project) fn check(load: &Load, whole: &HashSet<&PathBuf>) -> Vec<Diagnostic> {
+pub(in crate::project) fn check(load: &Load, whole: &HashSet<&Path>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     for &root in whole {
-        let of_root = |source| load.roots.get(&source) == Some(root);
+        let of_root = |source| load.root_of(source) == Some(root);
         let tools: Vec<_> =
             load.tools.iter().map(|loaded| &loaded.tool).filter(|tool| of_root(tool.source)).collect();
         if tools.len() <= MOST {

@@ -17,6 +17,7 @@ mod worker;
 use super::{Definitions, Tool, ToolKind};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::rules;
+use crate::syntax::print::FormLayout;
 use crate::syntax::{Datum, DatumKind, Fault, Folder, Kind, NodeId, Tree};
 use crate::text::{Location, SourceId, Span};
 
@@ -63,9 +64,13 @@ const FORMS: [(&str, Form); 9] = [
     ("llm-tool-collection-deftool", Form::Collection),
 ];
 
-/// Whether a list that starts with this symbol is a form of specs.
-pub fn is_form(head: &str) -> bool {
-    FORMS.iter().any(|(form, _)| *form == head)
+/// How a list that starts with this symbol is laid out, where it is a form of specs.
+pub(super) fn layout_of(head: &str) -> Option<FormLayout> {
+    let (_, form) = FORMS.iter().find(|(form, _)| *form == head)?;
+    Some(match form {
+        Form::Collection => FormLayout::Definition,
+        Form::Tool(_) | Form::Worker | Form::Mcp | Form::Lint => FormLayout::Keys,
+    })
 }
 
 /// The definitions of `tree`, read from `text`, the whole of `source`, and what is wrong with them.

@@ -47,6 +47,11 @@ pub(in crate::spec) fn check(at: Location, name: &str) -> Option<Diagnostic> {
     })
 }
 
+/// Whether every API takes a tool of this name.
+pub fn is_tool_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain)
+}
+
 fn is_plain(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_' || character == '-'
 }

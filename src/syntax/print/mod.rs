@@ -58,8 +58,17 @@ pub const BESIDE: usize = 50;
 pub struct Scope {
     /// All of it; otherwise the tool forms alone, wherever they stand, and every other byte stays.
     pub whole_file: bool,
-    /// Whether a list that starts with this symbol is a tool form.
-    pub is_form: fn(&str) -> bool,
+    /// How a list that starts with this symbol is laid out, where it is a tool form.
+    pub layout: fn(&str) -> Option<FormLayout>,
+}
+
+/// How a tool form is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormLayout {
+    /// The head, then one key a line.
+    Keys,
+    /// As Emacs indents the macro of a definition with a name: head, name and arguments, then the rest two columns in.
+    Definition,
 }
 
 /// Why a text is left as it is.
@@ -130,10 +139,10 @@ fn inner_forms(tree: &Tree, text: &str, scope: Scope) -> Vec<(NodeId, Role)> {
 
 fn form_role(tree: &Tree, text: &str, id: NodeId, scope: Scope) -> Option<Role> {
     let head = tree.children(id).next().filter(|_| is_list_with(tree, id, 0, Kind::Symbol))?;
-    let name = tree.text(head, text);
-    // A definition with a name is indented as Emacs indents its macro.
-    let role = if name == "llm-tool-collection-deftool" { Role::Collection } else { Role::Form };
-    Some(role).filter(|_| (scope.is_form)(name))
+    Some(match (scope.layout)(tree.text(head, text))? {
+        FormLayout::Keys => Role::Form,
+        FormLayout::Definition => Role::Collection,
+    })
 }
 
 fn is_list_with(tree: &Tree, id: NodeId, index: usize, kind: Kind) -> bool {

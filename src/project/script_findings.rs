@@ -1,0 +1,200 @@
+//! What is said of the scripts of tools, once all were looked at: in the order of the tools, and once where several tools
+//! share a file.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Load;
+use super::load::ScriptState;
+use super::read::display_name;
+use super::scripts::{Examined, Found, script_places};
+use super::spare::SpareScripts;
+use crate::diagnostic::Diagnostic;
+use crate::project::rules;
+use crate::script::{Contract, LoadProblem, Returned, Script};
+use crate::spec::Tool;
+use crate::text::{Location, SourceFile, SourceId, Span};
+use crate::tool::{ToolError, ToolErrorKind};
+
+pub(super) struct Teller<'f> {
+    from: &'f Path,
+    spare: SpareScripts,
+    /// The files of which one tool that is implemented in Emacs Lisp was told.
+    told_elisp: HashSet<SourceId>,
+    files: HashMap<PathBuf, ToldFile>,
+}
+
+/// A script file that something was said about.
+#[derive(Default)]
+struct ToldFile {
+    /// Its number among the sources.
+    source: Option<SourceId>,
+    /// Whether it was told that it does not compile, which is the same for every tool.
+    is_broken: bool,
+}
+
+impl<'f> Teller<'f> {
+    /// Names in messages are relative to `from`.
+    pub(super) fn new(load: &Load, whole: &HashSet<&Path>, from: &'f Path) -> Self {
+        let spare = SpareScripts::of(load, whole);
+        Self { from, spare, told_elisp: HashSet::new(), files: HashMap::new() }
+    }
+
+    /// Of the tools in order.
+    pub(super) fn tell(
+        &mut self,
+        load: &mut Load,
+        tool: &Tool,
+        root: &Path,
+        examined: Examined,
+    ) -> ScriptState {
+        let told = match examined {
+            Examined::Missing => Err(self.tell_missing(load, tool, root)),
+            Examined::Unreadable(found, error) => {
+                self.tell_twin(load, tool, &found);
+                Err(self.tell_unreadable(load, tool, &found, &error))
+            }
+            Examined::Read(found, script, contract) => {
+                self.tell_twin(load, tool, &found);
+                let told = match contract {
+                    Err(problem) => Err(self.tell_problem(load, tool, &found, &script, &problem)),
+                    Ok(contract) => self.tell_contract(load, tool, &found, &script, &contract),
+                };
+                told.map(|()| script)
+            }
+        };
+        match told {
+            Ok(script) => ScriptState::Ready(Arc::new(*script)),
+            Err(error) => ScriptState::Broken(error),
+        }
+    }
+
+    /// Of the scripts that no tool runs, once all tools were told of.
+    pub(super) fn finish(self, load: &mut Load) {
+        self.spare.tell(load, self.from);
+    }
+
+    fn tell_missing(&mut self, load: &mut Load, tool: &Tool, root: &Path) -> ToolError {
+        let near = self.spare.take_near(root, tool);
+        let name = &tool.name.value;
+        let wanted = script_places(root, tool);
+        let wanted = wanted.first().map_or_else(String::new, |path| display_name(path, self.from));
+        let message = format!("`{name}` has no script: {wanted} is not there");
+        let span = tool.script.as_ref().map_or(tool.name.span, |script| script.span);
+        let location = Location { source: tool.source, span };
+        if tool.has_function {
+            // People check their Emacs configuration: a page of these would hide what is wrong in it.
+            if self.told_elisp.insert(tool.source) {
+                load.findings.push(rules::emacs_lisp_only::finding(location, name, &wanted));
+            }
+        } else {
+            let is_named = tool.script.is_some();
+            // Named in the spec, a path is relative to the project; elsewhere as the user sees it.
+            let near = near.map(|near| display_name(&near, if is_named { root } else { self.from }));
+            let finding = rules::missing_script::finding(location, &message, near.as_deref(), is_named);
+            load.findings.push(finding);
+        }
+        ToolError::new(ToolErrorKind::Load, message)
+    }
+
+    fn tell_twin(&self, load: &mut Load, tool: &Tool, found: &Found) {
+        if let Some(twin) = &found.twin {
+            let (used, other) = (display_name(&found.path, self.from), display_name(twin, self.from));
+            let finding = rules::twin_scripts::finding(name_of(tool), &tool.name.value, &used, &other);
+            load.findings.push(finding);
+        }
+    }
+
+    fn tell_unreadable(&self, load: &mut Load, tool: &Tool, found: &Found, error: &str) -> ToolError {
+        let file = display_name(&found.path, self.from);
+        let message = format!("the script of `{}` cannot be read: {file}: {error}", tool.name.value);
+        load.findings.push(rules::unreadable::finding(name_of(tool), &message));
+        ToolError::new(ToolErrorKind::Load, message)
+    }
+
+    fn tell_problem(
+        &mut self,
+        load: &mut Load,
+        tool: &Tool,
+        found: &Found,
+        script: &Script,
+        problem: &LoadProblem,
+    ) -> ToolError {
+        let file = self.files.entry(found.path.clone()).or_default();
+        if !std::mem::replace(&mut file.is_broken, true) {
+            let at = place_in_script(load, file, script, tool.source, problem.line.unwrap_or(1));
+            load.findings.push(rules::script_does_not_compile::finding(at, &script.tool, &problem.message));
+        }
+        ToolError::new(ToolErrorKind::Load, problem.to_string())
+    }
+
+    fn tell_contract(
+        &mut self,
+        load: &mut Load,
+        tool: &Tool,
+        found: &Found,
+        script: &Script,
+        contract: &Contract,
+    ) -> Result<(), ToolError> {
+        let mut place = |load: &mut Load, line: usize| {
+            let file = self.files.entry(found.path.clone()).or_default();
+            place_in_script(load, file, script, tool.source, line)
+        };
+        let (line, finding) = match &contract.returned {
+            Returned::Unknown => return Ok(()),
+            Returned::NoFunction(what) => {
+                let at = place(load, 1);
+                (1, rules::script_without_function::finding(at, &script.tool, what))
+            }
+            Returned::Function { parameters, is_vararg, line } => {
+                let mut expected: Vec<&str> = tool.arguments.iter().map(|a| a.name.value.as_str()).collect();
+                if tool.is_async {
+                    expected.insert(0, "callback");
+                }
+                if parameters.len() == expected.len() || (*is_vararg && parameters.len() < expected.len()) {
+                    let nowhere = Location { source: tool.source, span: Span::default() };
+                    let swapped =
+                        rules::swapped_parameters::check(nowhere, &script.tool, parameters, &expected);
+                    if let Some(finding) = swapped {
+                        let primary = place(load, *line);
+                        load.findings.push(Diagnostic { primary, ..finding });
+                    }
+                    return Ok(());
+                }
+                let at = place(load, *line);
+                let found = parameters.len();
+                (*line, rules::script_arity::finding(at, &script.tool, found, &expected, tool.is_async))
+            }
+        };
+        let error = format!("{}:{line}: {}", script.file, finding.message);
+        load.findings.push(finding);
+        Err(ToolError::new(ToolErrorKind::Load, error))
+    }
+}
+
+fn name_of(tool: &Tool) -> Location {
+    Location { source: tool.source, span: tool.name.span }
+}
+
+/// A line of the script, which thereby becomes one of the sources, of the project that `spec` is of.
+fn place_in_script(
+    load: &mut Load,
+    file: &mut ToldFile,
+    script: &Script,
+    spec: SourceId,
+    line: usize,
+) -> Location {
+    let source = *file.source.get_or_insert_with(|| {
+        load.sources.add(SourceFile::new(&*script.file, String::from_utf8_lossy(&script.source).into_owned()))
+    });
+    if let Some(root) = load.roots.get(&spec).cloned() {
+        load.roots.insert(source, root);
+    }
+    let text = load.sources.get(source).map_or("", |file| &file.text);
+    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+    let of_line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
+    let indent = of_line.len() - of_line.trim_start().len();
+    let span = Span::new(start + indent, start + of_line.trim_end().len().max(indent));
+    Location { source, span }
+}
