@@ -259,3 +259,37 @@ pub(crate) fn damage(characters: &mut Vec<char>, random: &mut fastrand::Rng) {
         }
     }
 }
+
+/// Calls that make much of little: `format` may name an argument again, pad it and escape it, and calls nest.
+#[test]
+fn what_folding_makes_is_bounded() {
+    let nested = |open: &str, core: &str, close: &str, depth: usize| {
+        let folded = [open.repeat(depth).as_str(), core, close.repeat(depth).as_str()].concat();
+        format!("(gptel-make-tool :name \"a\" :function #'a :description {folded})\n")
+    };
+    let long = "x".repeat(100_000);
+    let wide = vec!["(format \"%999s\" 1)"; 20_000].join(" ");
+    let called = |template: &str| nested(&format!("(format \"{template}\" "), &format!("\"{long}\""), ")", 1);
+    for text in [
+        nested("(format \"%1$s%1$s\" ", "\"a\"", ")", 30),
+        nested("(format \"%S\" ", "\"\\\"\"", ")", 100),
+        nested(&format!("(format \"{}\" ", "%1$s".repeat(40)), &format!("\"{long}\""), ")", 4),
+        called(&"%1$s".repeat(20_000)),
+        called(&"%1$.0s".repeat(20_000)),
+        called(&"%1$999s".repeat(20_000)),
+        nested("(concat ", &wide, ")", 1),
+    ] {
+        let source = Sources::new().id_ahead(0);
+        let (tree, _) = parse(source, &text);
+        let started = Instant::now();
+        let (definitions, findings) = lower(source, &text, &tree, FileKind::EmacsLisp);
+        let shown = &text[..text.len().min(100)];
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?} for {shown}", started.elapsed());
+        assert!(findings[0].message.contains("more than 1 MiB"), "{}: {shown}", findings[0].message);
+        assert!(definitions.tools.iter().all(|tool| !tool.valid), "{shown}");
+    }
+    // What nobody would call a bomb is folded.
+    let text = nested("(format \"%1$s and %1$s\" ", "\"a\"", ")", 10);
+    let source = Sources::new().id_ahead(0);
+    assert!(lower(source, &text, &parse(source, &text).0, FileKind::EmacsLisp).0.tools[0].valid);
+}
