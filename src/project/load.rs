@@ -117,6 +117,7 @@ pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result
         load.findings.extend(losses);
     }
     levels::apply(&mut load, levels, options);
+    crate::spec::rules::type_as_string::merge(&mut load.findings);
     Ok(load)
 }
 

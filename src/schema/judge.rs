@@ -12,6 +12,7 @@ use super::ArgumentValidator;
 use crate::diagnostic::Diagnostic;
 use crate::spec::schema::is_of_type;
 use crate::spec::{Json, JsonKind, Member, members_to_map, nearest};
+use crate::syntax::quoted;
 use crate::text::Span;
 
 /// What is judged without a validator, or says nothing about values.
@@ -48,11 +49,7 @@ impl Misfit {
     /// With what may be meant.
     pub(in crate::schema) fn suggest(&self, finding: Diagnostic) -> Diagnostic {
         match &self.meant {
-            Some((span, known)) => finding.labelled(format!("did you mean {known}?")).maybe_fixed_by(
-                format!("write {known}"),
-                *span,
-                known.clone(),
-            ),
+            Some((span, known)) => finding.meant(*span, known.clone()),
             None => finding,
         }
     }
@@ -87,7 +84,7 @@ impl<'s> Judge<'s> {
             if !all.contains(&key_of(value)) {
                 let words = known.iter().filter_map(Json::as_str);
                 let near = value.as_str().and_then(|word| nearest(word, words));
-                let meant = near.map(|known| (value.span, Value::from(known).to_string()));
+                let meant = near.map(|known| (value.span, quoted(known)));
                 return Some(Misfit { meant, ..Misfit::new("it is not in the `:enum`") });
             }
         }

@@ -71,8 +71,7 @@ impl Lowerer {
                 return None;
             }
         };
-        let known: Vec<&str> = keywords::names().chain(["name", "optional"]).collect();
-        let mut entries = self.read_schema_plist(items, &known);
+        let mut entries = self.read_schema_plist(items, keywords::of_arguments());
         let name = match take(&mut entries, "name") {
             Some(Entry { value, .. }) => {
                 let name_span = value.span;

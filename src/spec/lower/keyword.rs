@@ -113,9 +113,10 @@ impl Lowerer {
             | DatumKind::Quoted(_) => false,
         };
         if is_flag {
+            let is_true = matches!(&value.kind, DatumKind::Symbol(_));
             let is_argument = matches!(place, Place::Argument(_));
             let at = self.at(key_span.to(value.span));
-            self.findings.push(rules::required_misplaced::finding(at, is_argument));
+            self.findings.push(rules::required_misplaced::finding(at, is_argument, is_true));
             return self.json_value(value);
         }
         self.findings.extend(rules::required_not_a_vector::check(self.source, &value));

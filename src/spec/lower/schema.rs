@@ -10,6 +10,14 @@ use crate::spec::{Json, JsonKind, Member};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
+/// The keyword that an unknown key may be meant for.
+#[derive(Clone, Copy)]
+struct Meant {
+    keyword: &'static str,
+    /// Whether it stands there as well.
+    is_taken: bool,
+}
+
 impl Lowerer {
     /// The schema that the value of `key` is. `None`: it is none; told.
     pub(super) fn lower_schema(&mut self, key: &str, datum: Datum, place: Place<'_>) -> Option<Json> {
@@ -21,9 +29,12 @@ impl Lowerer {
                     self.findings.push(rules::schema_not_a_plist::finding(self.at(span), key, &found));
                     return None;
                 }
-                let known: Vec<&str> = keywords::names().chain(["name", "optional"]).collect();
-                let entries = self.read_schema_plist(items, &known);
-                Some(Json { span, kind: JsonKind::Object(self.lower_keywords(entries, span, place)) })
+                let is_empty = items.is_empty();
+                let entries = self.read_schema_plist(items, keywords::of_arguments());
+                let members = self.lower_keywords(entries, span, place);
+                // A schema of which nothing could be read is not the empty one, which says something of its own.
+                let is_lost = members.is_empty() && !is_empty && !matches!(place, Place::Property(_));
+                (!is_lost).then_some(Json { span, kind: JsonKind::Object(members) })
             }
             // `:additionalProperties :json-false`, `:items t`: a schema may be a boolean.
             DatumKind::Symbol(word) if word == "t" => Some(Json { span, kind: JsonKind::Bool(true) }),
@@ -66,17 +77,27 @@ impl Lowerer {
         place: Place<'_>,
     ) -> Vec<Member> {
         let mut members = Vec::new();
-        let mut written = Vec::new();
+        let mut written: Vec<String> = Vec::new();
+        // Keywords that stand there, or will when what is misspelt is mended: a fix may not write them once more.
+        let known = entries.iter().filter_map(|entry| keywords::find(&entry.key));
+        let mut taken: Vec<&str> = known.map(|keyword| keyword.name).collect();
         for entry in entries {
             let (key, key_span) = (entry.key.clone(), entry.key_span);
             let meant = match keywords::find(&key) {
                 Some(_) => None,
                 None => rules::unknown_argument_key::meant(&key),
             };
+            let meant = meant.map(|keyword| {
+                let is_taken = taken.contains(&keyword);
+                if !is_taken {
+                    taken.push(keyword);
+                }
+                Meant { keyword, is_taken }
+            });
             // What was likely meant by a misspelt key is not missing.
-            written.extend(meant.map(str::to_owned));
-            written.push(key.clone());
+            written.extend(meant.map(|meant| meant.keyword.to_owned()));
             let value = self.lower_keyword(entry, meant, place);
+            written.push(key.clone());
             members.extend(value.map(|value| Member { key, key_span, value }));
         }
         let schema = Schema { source: self.source, span, place, members: &members, written: &written };
@@ -85,7 +106,7 @@ impl Lowerer {
     }
 
     /// `meant` is the keyword that an unknown one may be a misspelling of.
-    fn lower_keyword(&mut self, entry: Entry, meant: Option<&'static str>, place: Place<'_>) -> Option<Json> {
+    fn lower_keyword(&mut self, entry: Entry, meant: Option<Meant>, place: Place<'_>) -> Option<Json> {
         let key = entry.key.as_str();
         match key {
             "type" => return self.lower_type(entry.value),
@@ -108,9 +129,13 @@ impl Lowerer {
                 | Takes::Any,
             ) => self.json_value(entry.value),
             None => {
-                let mut finding = self.unknown_keyword(&entry, meant, place);
+                let mut finding = self.unknown_keyword(&entry, meant.map(|meant| meant.keyword), place);
+                if meant.is_some_and(|meant| meant.is_taken) {
+                    finding.iter_mut().for_each(rules::keep_both);
+                }
                 // `:Type string`: the symbol is another mistake only because the key is one.
-                let is_word = meant == Some("type") && matches!(entry.value.kind, DatumKind::Symbol(_));
+                let is_type = meant.is_some_and(|meant| meant.keyword == "type");
+                let is_word = is_type && matches!(entry.value.kind, DatumKind::Symbol(_));
                 if let Some(finding) = finding.as_mut().filter(|_| is_word) {
                     finding.severity = Severity::Error;
                 }

@@ -17,7 +17,8 @@ rule! {
     pub(crate) REQUIRED_MISPLACED, "DT212", "required-misplaced", Warning
 }
 
-pub(in crate::spec) fn finding(at: Location, is_argument: bool) -> Diagnostic {
+/// `is_true`: the flag is `t`, which says what holds anyway.
+pub(in crate::spec) fn finding(at: Location, is_argument: bool, is_true: bool) -> Diagnostic {
     let message = if is_argument {
         "`:required` on an argument says nothing; arguments are required unless `:optional t`"
     } else {
@@ -25,5 +26,9 @@ pub(in crate::spec) fn finding(at: Location, is_argument: bool) -> Diagnostic {
     };
     let finding = Diagnostic::new(&REQUIRED_MISPLACED, at, message)
         .note("it is sent as it is, and some APIs refuse it");
-    if is_argument { finding.fixed_by("remove it", at.span, "") } else { finding }
+    match (is_argument, is_true) {
+        (true, true) => finding.fixed_by("remove it", at.span, ""),
+        (true, false) => finding.maybe_fixed_by("write `:optional t`", at.span, ":optional t"),
+        (false, _) => finding,
+    }
 }
