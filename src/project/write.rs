@@ -56,22 +56,23 @@ fn write_new(path: &Path, bytes: &[u8], like: &Metadata) -> Result<()> {
     // Of a process of this number that was killed.
     let _ = std::fs::remove_file(path);
     let mut file = File::create_new(path)?;
-    keep_owner(path, like);
+    keep_owner(&file, like);
     file.set_permissions(like.permissions())?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// Who mends somebody's file as root does not take it from them.
+/// Who mends somebody's file as root does not take it from them. The open file is meant and not its name, under which
+/// somebody else may have put another by now.
 #[cfg(unix)]
-fn keep_owner(path: &Path, like: &Metadata) {
+fn keep_owner(file: &File, like: &Metadata) {
     use std::os::unix::fs::MetadataExt;
 
-    let _ = std::os::unix::fs::chown(path, Some(like.uid()), Some(like.gid()));
+    let _ = std::os::unix::fs::fchown(file, Some(like.uid()), Some(like.gid()));
 }
 
 #[cfg(not(unix))]
-fn keep_owner(_: &Path, _: &Metadata) {}
+fn keep_owner(_: &File, _: &Metadata) {}
 
 #[cfg(test)]
 mod tests {
