@@ -161,12 +161,10 @@ mod tests {
             "1e300",
         ];
         let values = values.map(|text| serde_json::from_str::<Value>(text).unwrap());
-        for one in &values {
-            for other in &values {
-                assert_eq!(
-                    is_same(one, other),
-                    plain(one.clone()).to_string() == plain(other.clone()).to_string()
-                );
+        let keys = values.clone().map(|value| plain(value).to_string());
+        for (one, key) in values.iter().zip(&keys) {
+            for (other, other_key) in values.iter().zip(&keys) {
+                assert_eq!(is_same(one, other), key == other_key, "{one} {other}");
             }
         }
         let same = |one: usize, other: usize| is_same(&values[one], &values[other]);
