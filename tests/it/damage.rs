@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use deftool::diagnostic::apply_fixes;
 use deftool::diagnostic::render::{json_report, render_concise, render_human};
+use deftool::diagnostic::{Severity, apply_fixes};
 use deftool::project::rules;
 use deftool::schema::{Target, check_tool, check_tools, emit};
 use deftool::spec::{FileKind, format, lower};
@@ -122,11 +122,23 @@ fn take_whole_way(text: &str, kind: FileKind, render: bool) {
     }
     if render {
         assert_eq!(json_report(&findings, &sources).findings.len(), findings.len());
-        apply_fixes(text, findings.iter().filter_map(|finding| finding.fix.as_ref()));
+        for is_safe in [true, false] {
+            let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
+            let fixed = apply_fixes(text, fixes.filter(|fix| fix.is_safe || !is_safe)).text;
+            assert!(
+                reader_errors(&fixed) <= reader_errors(text),
+                "fixes break {text:?}, which becomes {fixed:?}"
+            );
+        }
         if let Ok(laid_out) = format(source, text, kind) {
             assert_eq!(format(source, &laid_out, kind).unwrap(), laid_out, "from {text:?}");
         }
     }
+}
+
+fn reader_errors(text: &str) -> usize {
+    let (_, findings) = parse(Sources::new().id_ahead(0), text);
+    findings.iter().filter(|finding| finding.severity == Severity::Error).count()
 }
 
 #[test]
