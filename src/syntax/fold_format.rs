@@ -251,6 +251,7 @@ fn float(value: &DatumKind) -> Option<f64> {
 /// What `princ` (or, `escaped`, `prin1`) writes.
 fn print(value: &DatumKind, escaped: bool) -> Result<String, String> {
     match value {
+        // Not as `quoted` has it: `prin1` leaves line ends and control characters as they are.
         DatumKind::String(text) if escaped => {
             Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
         }
