@@ -143,6 +143,19 @@ impl Diagnostic {
         self.with_fix(title.into(), span, replacement.into(), false)
     }
 
+    /// With what was likely meant at `span`, as it would be written there.
+    #[must_use]
+    pub fn meant(self, span: Span, written: impl Into<String>) -> Self {
+        let written = written.into();
+        // Words of the language stand between backticks, strings have quotation marks.
+        let shown = if written.starts_with('"') { written.clone() } else { format!("`{written}`") };
+        self.labelled(format!("did you mean {shown}?")).maybe_fixed_by(
+            format!("write {shown}"),
+            span,
+            written,
+        )
+    }
+
     /// With a repair of several edits, in source order, that is meant beyond doubt.
     #[must_use]
     pub fn fixed_by_edits(mut self, title: impl Into<String>, edits: Vec<Edit>) -> Self {

@@ -144,6 +144,7 @@ pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result
     if !options.targets.is_empty() {
         drop_repeated(&mut load);
     }
+    crate::spec::rules::type_as_string::merge(&mut load.findings);
     Ok(load)
 }
 

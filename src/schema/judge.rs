@@ -6,13 +6,14 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::ArgumentValidator;
 use crate::diagnostic::Diagnostic;
 use crate::spec::keywords::is_annotation;
 use crate::spec::schema::is_of_type;
-use crate::spec::{Json, JsonKind, Member, members_to_map, nearest};
+use crate::spec::{Json, JsonKind, Member, members_to_map, nearest, same_key};
+use crate::syntax::quoted;
 use crate::text::Span;
 
 /// What is judged without a validator.
@@ -35,11 +36,7 @@ impl Misfit {
     /// With what may be meant.
     pub(in crate::schema) fn suggest(&self, finding: Diagnostic) -> Diagnostic {
         match &self.meant {
-            Some((span, known)) => finding.labelled(format!("did you mean {known}?")).maybe_fixed_by(
-                format!("write {known}"),
-                *span,
-                known.clone(),
-            ),
+            Some((span, known)) => finding.meant(*span, known.clone()),
             None => finding,
         }
     }
@@ -70,11 +67,11 @@ impl<'s> Judge<'s> {
             return Some(Misfit::new(format!("it is no {name}")));
         }
         if let Some(Json { kind: JsonKind::Array(known), .. }) = self.get("enum") {
-            let all = self.known.get_or_init(|| known.iter().map(key_of).collect());
-            if !all.contains(&key_of(value)) {
+            let all = self.known.get_or_init(|| known.iter().map(same_key).collect());
+            if !all.contains(&same_key(value)) {
                 let words = known.iter().filter_map(Json::as_str);
                 let near = value.as_str().and_then(|word| nearest(word, words));
-                let meant = near.map(|known| (value.span, Value::from(known).to_string()));
+                let meant = near.map(|known| (value.span, quoted(known)));
                 return Some(Misfit { meant, ..Misfit::new("it is not in the `:enum`") });
             }
         }
@@ -130,28 +127,6 @@ impl<'s> Judge<'s> {
         let limit = self.get(key)?.to_value();
         Some(Misfit::new(format!("{found}`:{key}` is {limit}")))
     }
-}
-
-/// What makes two values the same: 1 and 1.0 are.
-fn key_of(value: &Json) -> String {
-    let plain = |number: &Number| number.as_i64().or_else(|| whole(number.as_f64()?));
-    match &value.kind {
-        JsonKind::Number(number) => {
-            plain(number).map_or_else(|| number.to_string(), |number| number.to_string())
-        }
-        JsonKind::Null
-        | JsonKind::Bool(_)
-        | JsonKind::String(_)
-        | JsonKind::Array(_)
-        | JsonKind::Object(_) => value.to_value().to_string(),
-    }
-}
-
-/// The integer that a float is, where floats tell integers apart.
-fn whole(value: f64) -> Option<i64> {
-    let is_whole = value.fract() == 0.0 && value.abs() < 9e15;
-    #[allow(clippy::cast_possible_truncation)] // it is whole and small
-    is_whole.then_some(value as i64)
 }
 
 fn has_reference(schema: &Value) -> bool {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::pointer::resolve;
 use super::target::{accepts_null, required_names};
+use crate::spec::is_same;
 
 /// Steps that one call may take; a schema of many like branches could take any number.
 const MAX_STEPS: usize = 1_000_000;
@@ -141,15 +142,5 @@ fn is_of_type(value: &Value, word: &str) -> bool {
         "number" => value.is_number(),
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         _ => true,
-    }
-}
-
-/// As JSON Schema compares: 1 and 1.0 are one number.
-fn is_same(known: &Value, value: &Value) -> bool {
-    match (known, value) {
-        (Value::Number(known), Value::Number(value)) => {
-            known == value || (known.as_f64() == value.as_f64() && known.is_f64() != value.is_f64())
-        }
-        _ => known == value,
     }
 }

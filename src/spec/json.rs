@@ -84,3 +84,91 @@ impl Json {
 pub(crate) fn members_to_map(members: &[Member]) -> Map<String, Value> {
     members.iter().map(|member| (member.key.clone(), member.value.to_value())).collect()
 }
+
+/// Whether JSON Schema takes two values for the same: 1 and 1.0 are, at every depth.
+pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || whole(one).is_some_and(|one| Some(one) == whole(other))
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let is_there =
+                |(key, value): (&String, &Value)| other.get(key).is_some_and(|other| is_same(value, other));
+            one.len() == other.len() && one.iter().all(is_there)
+        }
+        _ => one == other,
+    }
+}
+
+/// The same text for values that are the same, for tables.
+pub(crate) fn same_key(value: &Json) -> String {
+    plain(value.to_value()).to_string()
+}
+
+/// `value` with whole numbers written as integers and members in the order of their keys.
+fn plain(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(whole(&number).map_or(number, Number::from)),
+        Value::Array(items) => items.into_iter().map(plain).collect(),
+        Value::Object(members) => {
+            let mut members: Vec<(String, Value)> =
+                members.into_iter().map(|(key, value)| (key, plain(value))).collect();
+            members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            Value::Object(members.into_iter().collect())
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => value,
+    }
+}
+
+/// The integer that a number is, where floats tell integers apart.
+fn whole(number: &Number) -> Option<i64> {
+    number.as_i64().or_else(|| {
+        let value = number.as_f64()?;
+        let is_whole = value.fract() == 0.0 && value.abs() < 9e15;
+        #[allow(clippy::cast_possible_truncation)] // it is whole and small
+        is_whole.then_some(value as i64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_the_same_has_the_same_key() {
+        let values = [
+            "1",
+            "1.0",
+            "1e0",
+            "1.5",
+            "-0.0",
+            "0",
+            "\"1\"",
+            "true",
+            "null",
+            "[1]",
+            "[1.0]",
+            "[1,2]",
+            r#"{"a":1,"b":[2]}"#,
+            r#"{"b":[2.0],"a":1}"#,
+            r#"{"a":1}"#,
+            "9007199254740993",
+            "9007199254740992.0",
+            "18446744073709551615",
+            "1e300",
+        ];
+        let values = values.map(|text| serde_json::from_str::<Value>(text).unwrap());
+        let keys = values.clone().map(|value| plain(value).to_string());
+        for (one, key) in values.iter().zip(&keys) {
+            for (other, other_key) in values.iter().zip(&keys) {
+                assert_eq!(is_same(one, other), key == other_key, "{one} {other}");
+            }
+        }
+        let same = |one: usize, other: usize| is_same(&values[one], &values[other]);
+        assert!(same(0, 1) && same(1, 2) && same(4, 5) && same(9, 10) && same(12, 13));
+        assert!(!same(0, 3) && !same(0, 6) && !same(9, 11) && !same(12, 14) && !same(15, 16));
+    }
+}

@@ -3,6 +3,8 @@
 //! They are those of JSON Schema 2020-12 with `definitions` and `nullable`, which APIs still take.
 //! Source: json-schema.org, draft 2020-12, core and validation (2026-11).
 
+use std::sync::LazyLock;
+
 /// One keyword.
 pub(crate) struct Keyword {
     pub(crate) name: &'static str,
@@ -151,6 +153,12 @@ pub(crate) fn is_annotation(name: &str) -> bool {
 /// The names of all keywords.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|keyword| keyword.name)
+}
+
+/// The keys of an argument: all keywords, and those that are gptel's.
+pub(crate) fn of_arguments() -> &'static [&'static str] {
+    static KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| names().chain(["name", "optional"]).collect());
+    &KEYS
 }
 
 /// The keyword of this name.

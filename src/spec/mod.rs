@@ -20,8 +20,8 @@ mod worker;
 
 pub use form::form_of_tool;
 pub use format::{format, lay_out};
-pub(crate) use json::members_to_map;
 pub use json::{Json, JsonKind, Member};
+pub(crate) use json::{is_same, members_to_map, same_key};
 pub use lower::{FileKind, lower, lower_tool};
 pub use nearest::nearest;
 pub use permissions::Permissions;

@@ -8,8 +8,13 @@ use crate::text::{Location, SourceId, Span, Spanned};
 /// Where a schema stands.
 #[derive(Clone, Copy)]
 pub(in crate::spec) enum Place<'n> {
-    /// It is the plist of the argument of this name.
-    Argument(&'n Spanned<String>),
+    /// It is the plist of an argument.
+    Argument {
+        /// Its name.
+        name: &'n Spanned<String>,
+        /// What its `:optional` says, where it has one.
+        optional: Option<bool>,
+    },
     /// It is the property of this name.
     Property(&'n Spanned<String>),
     /// It is elsewhere inside another schema.
@@ -23,8 +28,8 @@ pub(in crate::spec) struct Schema<'s> {
     pub(in crate::spec) span: Span,
     pub(in crate::spec) place: Place<'s>,
     pub(in crate::spec) members: &'s [Member],
-    /// All its keys, those too whose values could not be read: what was meant is not missing.
-    pub(in crate::spec) written: &'s [String],
+    /// Keys whose values could not be read, and those that misspelt ones were meant for: what was meant is not missing.
+    pub(in crate::spec) unread: &'s [String],
 }
 
 /// What is looked at in every schema, at every depth.
@@ -62,7 +67,12 @@ impl Schema<'_> {
 
     /// Whether `key` was written, readable or not.
     pub(in crate::spec) fn is_written(&self, key: &str) -> bool {
-        self.written.iter().any(|known| known == key)
+        self.get(key).is_some() || self.unread.iter().any(|known| known == key)
+    }
+
+    /// Whether nothing was written, readable or not.
+    pub(in crate::spec) fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.unread.is_empty()
     }
 
     /// The type, where it is one word.

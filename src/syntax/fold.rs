@@ -3,6 +3,7 @@
 //! `quote`, `function`, `list`, `vector`, `cons`, `append`, `concat`, `format` and backquote are folded; any other
 //! call is a finding at its place, and its value is [`DatumKind::Invalid`], about which nobody complains again.
 
+use super::fold_format::MAX_GROWTH;
 use super::number::{Number, parse_number};
 use super::tree::{Kind, NodeId, Tree};
 use super::{escape, fold_calls};
@@ -87,6 +88,8 @@ pub struct Folder<'t> {
     pub(super) tree: &'t Tree,
     pub(super) text: &'t str,
     source: SourceId,
+    /// Bytes that `format` may still make beyond those of the text.
+    pub(super) room: usize,
     /// What was found so far.
     pub findings: Vec<Diagnostic>,
 }
@@ -94,7 +97,7 @@ pub struct Folder<'t> {
 impl<'t> Folder<'t> {
     /// A folder over `tree`, read from `text`, the whole of `source`.
     pub fn new(source: SourceId, text: &'t str, tree: &'t Tree) -> Self {
-        Self { tree, text, source, findings: Vec::new() }
+        Self { tree, text, source, room: MAX_GROWTH, findings: Vec::new() }
     }
 
     /// The constant that `id` is.

@@ -104,17 +104,21 @@ fn concat(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumK
                     }
                 }
             }
-            _ => return misfit(folder, "concat", "strings", part),
+            DatumKind::Symbol(_)
+            | DatumKind::Keyword(_)
+            | DatumKind::Number(_)
+            | DatumKind::NotFinite(_)
+            | DatumKind::Dotted(..)
+            | DatumKind::Quoted(_)
+            | DatumKind::Invalid => return misfit(folder, "concat", "strings", part),
         }
     }
     DatumKind::String(text)
 }
 
 fn character(datum: &Datum) -> Option<char> {
-    match datum.kind {
-        DatumKind::Number(Number::Integer(code)) => u32::try_from(code).ok().and_then(char::from_u32),
-        _ => None,
-    }
+    let DatumKind::Number(Number::Integer(code)) = datum.kind else { return None };
+    u32::try_from(code).ok().and_then(char::from_u32)
 }
 
 fn format(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
@@ -127,7 +131,7 @@ fn format(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumK
         Some((other, _)) => return misfit(folder, "format", "a string first", other),
         None => return DatumKind::Invalid,
     };
-    match format_values(template.0, values) {
+    match format_values(template.0, values, &mut folder.room) {
         Ok(text) => DatumKind::String(text),
         Err(reason) => {
             let blamed = reason.argument.and_then(|index| values.get(index));

@@ -9,6 +9,10 @@ use super::number::Number;
 /// Fields wider than this are not made.
 const MAX_FIELD: usize = 1_000;
 
+/// Bytes that the calls of one file may make beyond those that are written in it. A directive may name an argument that
+/// another has named before, and calls nest: without a limit 30 short lines are a billion bytes.
+pub(super) const MAX_GROWTH: usize = 1 << 20;
+
 /// Why a call is no constant.
 pub(super) struct Reason {
     /// The argument that is to blame, by its number after the template; `None`: the template.
@@ -34,11 +38,12 @@ struct Directive {
     conversion: char,
 }
 
-/// The text of `template` with `values` in it.
-pub(super) fn format_values(template: &str, values: &[Datum]) -> Result<String, Reason> {
+/// The text of `template` with `values` in it. What is more than is written in them is taken from `room`.
+pub(super) fn format_values(template: &str, values: &[Datum], room: &mut usize) -> Result<String, Reason> {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
     let mut next = 0;
+    let mut is_named = vec![false; values.len()];
     while let Some(at) = rest.find('%') {
         text.push_str(rest.get(..at).unwrap_or(""));
         let (field, directive, len) = read_directive(rest.get(at + 1..).unwrap_or(""))?;
@@ -52,11 +57,41 @@ pub(super) fn format_values(template: &str, values: &[Datum]) -> Result<String, 
         let Some(value) = values.get(index) else {
             return Err(reason(None, "`format` has more directives than arguments"));
         };
+        let written = written_len(&value.kind);
+        if is_named.get_mut(index).is_some_and(|is_named| std::mem::replace(is_named, true)) {
+            grow(room, written)?;
+        }
         let body = convert(&directive, &value.kind).map_err(|message| reason(Some(index), message))?;
+        grow(room, body.len().max(directive.width).saturating_sub(written))?;
         pad(&mut text, &directive, &body).map_err(|message| reason(Some(index), message))?;
     }
     text.push_str(rest);
     Ok(text)
+}
+
+/// Bytes of text that were there before it was converted; those of numbers are not worth counting.
+fn written_len(value: &DatumKind) -> usize {
+    match value {
+        DatumKind::String(text) | DatumKind::Symbol(text) | DatumKind::Keyword(text) => text.len(),
+        DatumKind::Number(_)
+        | DatumKind::NotFinite(_)
+        | DatumKind::List(_)
+        | DatumKind::Dotted(..)
+        | DatumKind::Vector(_)
+        | DatumKind::Quoted(_)
+        | DatumKind::Invalid => 0,
+    }
+}
+
+/// What is not left stays taken: the next call does not try as long again.
+fn grow(room: &mut usize, bytes: usize) -> Result<(), Reason> {
+    let is_enough = bytes <= *room;
+    *room = room.saturating_sub(bytes);
+    if is_enough {
+        return Ok(());
+    }
+    let limit = MAX_GROWTH >> 20;
+    Err(reason(None, format!("`format` makes more than {limit} MiB of what this file repeats and pads")))
 }
 
 /// The field number, the directive and the length of what stands after a percent sign.
@@ -216,6 +251,7 @@ fn float(value: &DatumKind) -> Option<f64> {
 /// What `princ` (or, `escaped`, `prin1`) writes.
 fn print(value: &DatumKind, escaped: bool) -> Result<String, String> {
     match value {
+        // Not as `quoted` has it: `prin1` leaves line ends and control characters as they are.
         DatumKind::String(text) if escaped => {
             Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
         }

@@ -26,4 +26,4 @@ pub use fold::{Datum, DatumKind, Folder};
 pub use number::Number;
 pub use reader::parse;
 pub use tree::{Children, Fault, Kind, NodeId, Tree};
-pub use write::write;
+pub use write::{quoted, write};

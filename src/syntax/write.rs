@@ -27,6 +27,11 @@ pub fn write(datum: &Datum) -> String {
     writer.out
 }
 
+/// `text` as a string literal on one line.
+pub fn quoted(text: &str) -> String {
+    write_string(text, false)
+}
+
 /// `(head :key value …)`
 fn is_form(items: &[Datum]) -> bool {
     matches!(items, [Datum { kind: DatumKind::Symbol(_), .. }, Datum { kind: DatumKind::Keyword(_), .. }, ..])
@@ -222,7 +227,7 @@ fn atom(datum: &Datum) -> String {
     match &datum.kind {
         DatumKind::Symbol(name) => write_symbol(name),
         DatumKind::Keyword(name) => escape_name(name),
-        DatumKind::String(text) => write_string(text, false),
+        DatumKind::String(text) => quoted(text),
         DatumKind::Number(number) => write_number(*number),
         DatumKind::NotFinite(text) => text.clone(),
         DatumKind::List(_)

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use deftool::diagnostic::apply_fixes;
 use deftool::diagnostic::render::{json_report, render_concise, render_human};
+use deftool::diagnostic::{Severity, apply_fixes};
 use deftool::project::rules;
 use deftool::schema::{Target, check_tool, check_tools, emit};
 use deftool::spec::{FileKind, format, lower};
@@ -122,11 +122,23 @@ fn take_whole_way(text: &str, kind: FileKind, render: bool) {
     }
     if render {
         assert_eq!(json_report(&findings, &sources).findings.len(), findings.len());
-        apply_fixes(text, findings.iter().filter_map(|finding| finding.fix.as_ref()));
+        for is_safe in [true, false] {
+            let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
+            let fixed = apply_fixes(text, fixes.filter(|fix| fix.is_safe || !is_safe)).text;
+            assert!(
+                reader_errors(&fixed) <= reader_errors(text),
+                "fixes break {text:?}, which becomes {fixed:?}"
+            );
+        }
         if let Ok(laid_out) = format(source, text, kind) {
             assert_eq!(format(source, &laid_out, kind).unwrap(), laid_out, "from {text:?}");
         }
     }
+}
+
+fn reader_errors(text: &str) -> usize {
+    let (_, findings) = parse(Sources::new().id_ahead(0), text);
+    findings.iter().filter(|finding| finding.severity == Severity::Error).count()
 }
 
 #[test]
@@ -258,4 +270,38 @@ pub(crate) fn damage(characters: &mut Vec<char>, random: &mut fastrand::Rng) {
             characters.drain(at..end);
         }
     }
+}
+
+/// Calls that make much of little: `format` may name an argument again, pad it and escape it, and calls nest.
+#[test]
+fn what_folding_makes_is_bounded() {
+    let nested = |open: &str, core: &str, close: &str, depth: usize| {
+        let folded = [open.repeat(depth).as_str(), core, close.repeat(depth).as_str()].concat();
+        format!("(gptel-make-tool :name \"a\" :function #'a :description {folded})\n")
+    };
+    let long = "x".repeat(100_000);
+    let wide = vec!["(format \"%999s\" 1)"; 20_000].join(" ");
+    let called = |template: &str| nested(&format!("(format \"{template}\" "), &format!("\"{long}\""), ")", 1);
+    for text in [
+        nested("(format \"%1$s%1$s\" ", "\"a\"", ")", 30),
+        nested("(format \"%S\" ", "\"\\\"\"", ")", 100),
+        nested(&format!("(format \"{}\" ", "%1$s".repeat(40)), &format!("\"{long}\""), ")", 4),
+        called(&"%1$s".repeat(20_000)),
+        called(&"%1$.0s".repeat(20_000)),
+        called(&"%1$999s".repeat(20_000)),
+        nested("(concat ", &wide, ")", 1),
+    ] {
+        let source = Sources::new().id_ahead(0);
+        let (tree, _) = parse(source, &text);
+        let started = Instant::now();
+        let (definitions, findings) = lower(source, &text, &tree, FileKind::EmacsLisp);
+        let shown = &text[..text.len().min(100)];
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?} for {shown}", started.elapsed());
+        assert!(findings[0].message.contains("more than 1 MiB"), "{}: {shown}", findings[0].message);
+        assert!(definitions.tools.iter().all(|tool| !tool.valid), "{shown}");
+    }
+    // What nobody would call a bomb is folded.
+    let text = nested("(format \"%1$s and %1$s\" ", "\"a\"", ")", 10);
+    let source = Sources::new().id_ahead(0);
+    assert!(lower(source, &text, &parse(source, &text).0, FileKind::EmacsLisp).0.tools[0].valid);
 }

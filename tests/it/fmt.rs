@@ -407,6 +407,16 @@ fn marks_and_line_ends_stay_in_files() {
 }
 
 #[cfg(unix)]
+/// A carriage return at the end of a line may be a character of the language.
+#[test]
+fn the_last_character_of_a_line_is_no_line_end() {
+    for text in ["?\r", "?\r\n", "(a ?\r\n b)\r\n", "a\\\r\n", "; who?\r\n(a)\r\n"] {
+        let once = lay_out(text, FileKind::Specs).unwrap();
+        assert_eq!(lay_out(&once, FileKind::Specs).unwrap(), once, "from {text:?}");
+    }
+    assert_eq!(lay_out("; who?\r\n(a)\r\n", FileKind::Specs).unwrap(), "; who?\r\n(a)\r\n");
+}
+
 #[test]
 fn links_are_followed_and_permissions_kept() {
     use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,5 @@
 use crate::diagnostic::{Diagnostic, rule};
+use crate::syntax::quoted;
 use crate::text::Location;
 
 rule! {
@@ -36,9 +37,7 @@ pub(in crate::project) fn finding(
     let finding = Diagnostic::new(&MISSING_SCRIPT, at, message)
         .note("a script returns one function that takes the arguments in :args order");
     match near {
-        Some(near) if is_named => finding
-            .labelled(format!("did you mean \"{near}\"?"))
-            .maybe_fixed_by(format!("write \"{near}\""), at.span, format!("\"{near}\"")),
+        Some(near) if is_named => finding.meant(at.span, quoted(near)),
         Some(near) => finding.labelled(format!("there is {near}")),
         None => finding,
     }

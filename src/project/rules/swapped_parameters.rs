@@ -1,4 +1,5 @@
 use crate::diagnostic::{Diagnostic, rule};
+use crate::spec::rules::function_parameters::swapped;
 use crate::text::Location;
 
 rule! {
@@ -29,22 +30,14 @@ rule! {
     pub(crate) SWAPPED_PARAMETERS, "DT409", "swapped-parameters", Warning
 }
 
-/// Both in order; the same name may be written with dashes, underscores or capitals.
+/// Both in order.
 pub(in crate::project) fn check(
     at: Location,
     tool: &str,
     parameters: &[String],
     expected: &[&str],
 ) -> Option<Diagnostic> {
-    let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
-    let expected_plain: Vec<String> = expected.iter().map(|name| plain(name)).collect();
-    let misplaced = parameters.iter().enumerate().find(|(index, parameter)| {
-        let parameter = plain(parameter);
-        let place = expected_plain.iter().position(|name| *name == parameter);
-        !parameter.is_empty() && place.is_some_and(|place| place != *index)
-    });
-    let (index, parameter) = misplaced?;
-    let given = expected.get(index).copied().unwrap_or_default();
+    let (parameter, given) = swapped(parameters, expected)?;
     let message = format!("the parameter `{parameter}` of `{tool}` is given the argument `{given}`");
     let finding = Diagnostic::new(&SWAPPED_PARAMETERS, at, message)
         .note(format!("write `function({})`", expected.join(", ")));

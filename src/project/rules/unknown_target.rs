@@ -32,11 +32,7 @@ pub(in crate::project) fn check(load: &Load) -> Vec<Diagnostic> {
             let name = target.value.trim_end_matches(':');
             let finding = Diagnostic::new(&UNKNOWN_TARGET, at, format!("`:{name}` is no target"));
             match nearest(name, known) {
-                Some(near) => finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
-                    format!("write `:{near}`"),
-                    at.span,
-                    format!(":{near}"),
-                ),
+                Some(near) => finding.meant(at.span, format!(":{near}")),
                 None => finding.note(format!("targets: {}", known.join(", "))),
             }
         })

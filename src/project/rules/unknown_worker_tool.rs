@@ -1,5 +1,6 @@
 use crate::diagnostic::{Diagnostic, rule};
 use crate::spec::nearest;
+use crate::syntax::quoted;
 use crate::text::{Location, Spanned};
 
 rule! {
@@ -37,11 +38,7 @@ pub(in crate::project) fn finding(
         return finding.labelled(format!("it stands in `{list}`"));
     }
     match nearest(name, known.iter().copied()) {
-        Some(near) => finding.labelled(format!("did you mean \"{near}\"?")).maybe_fixed_by(
-            format!("write \"{near}\""),
-            at.span,
-            format!("\"{near}\""),
-        ),
+        Some(near) => finding.meant(at.span, quoted(near)),
         None => finding,
     }
 }

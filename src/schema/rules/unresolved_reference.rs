@@ -1,4 +1,5 @@
 use crate::diagnostic::{Diagnostic, rule};
+use crate::syntax::quoted;
 use crate::text::Location;
 
 rule! {
@@ -27,9 +28,7 @@ pub(in crate::schema) fn finding(at: Location, target: &str, found: Option<&str>
     let finding = Diagnostic::new(&UNRESOLVED_REFERENCE, at, message)
         .note("it is sent as it is, which some APIs refuse, and deftool does not enforce it");
     match found {
-        Some(path) => finding
-            .labelled(format!("did you mean \"{path}\"?"))
-            .maybe_fixed_by(format!("write \"{path}\""), at.span, format!("\"{path}\"")),
+        Some(path) => finding.meant(at.span, quoted(path)),
         None => finding,
     }
 }

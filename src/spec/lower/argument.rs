@@ -71,8 +71,7 @@ impl Lowerer {
                 return None;
             }
         };
-        let known: Vec<&str> = keywords::names().chain(["name", "optional"]).collect();
-        let mut entries = self.read_schema_plist(items, &known);
+        let mut entries = self.read_schema_plist(items, keywords::of_arguments());
         let name = match take(&mut entries, "name") {
             Some(Entry { value, .. }) => {
                 let name_span = value.span;
@@ -83,9 +82,9 @@ impl Lowerer {
                 return None;
             }
         };
-        let optional = take(&mut entries, "optional").is_some_and(|entry| self.take_optional(&entry));
-        let schema = self.lower_keywords(entries, span, Place::Argument(&name));
-        let argument = Argument { name, optional, schema, span };
+        let optional = take(&mut entries, "optional").map(|entry| self.take_optional(&entry));
+        let schema = self.lower_keywords(entries, span, Place::Argument { name: &name, optional });
+        let argument = Argument { name, optional: optional.unwrap_or(false), schema, span };
         rules::argument_name::check(self.source, &argument, &mut self.findings);
         rules::idle_description::check(self.source, &argument, &mut self.findings);
         rules::default_on_required::check(self.source, &argument, &mut self.findings);

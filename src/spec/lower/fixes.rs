@@ -43,24 +43,37 @@ fn takes_comment(fix: &Fix, tree: &Tree) -> bool {
     })
 }
 
-/// `(list :type "string")` becomes `(list :type 'string)`: as a bare symbol it would be a variable.
+/// In a call that is evaluated a bare symbol would be a variable and a plist a call: `(list :type "string")` becomes
+/// `(list :type 'string)`.
 fn quote_symbols(findings: &mut [Diagnostic], text: &str, tree: &Tree) {
-    let becomes_symbol = |word: &str| word.starts_with(|first: char| first.is_ascii_alphabetic());
     let edits = || findings.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
-    if !edits().any(|edit| becomes_symbol(&edit.replacement)) {
+    if !edits().any(|edit| quoted_where_evaluated(&edit.replacement).is_some()) {
         return;
     }
     let evaluated = evaluated_arguments(text, tree);
     for fix in findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {
         let Fix { title, edits, .. } = fix;
-        for edit in edits.iter_mut().filter(|edit| becomes_symbol(&edit.replacement)) {
-            if evaluated.contains(&edit.span.start) {
-                let quoted = format!("'{}", edit.replacement);
-                *title = title.replace(&format!("`{}`", edit.replacement), &format!("`{quoted}`"));
+        for edit in edits.iter_mut().filter(|edit| evaluated.contains(&edit.span.start)) {
+            if let Some(quoted) = quoted_where_evaluated(&edit.replacement) {
+                *title =
+                    title.replace(&format!("`{}`", edit.replacement.trim()), &format!("`{}`", quoted.trim()));
                 edit.replacement = quoted;
             }
         }
     }
+}
+
+/// `string` → `'string`, `(:type string)` → `'(:type string)`, `:type string ` → `:type 'string `.
+fn quoted_where_evaluated(replacement: &str) -> Option<String> {
+    let is_name = |text: &str| {
+        let first = text.bytes().next();
+        first.is_some_and(|first| first.is_ascii_alphabetic()) && !matches!(text.trim_end(), "t" | "nil")
+    };
+    if is_name(replacement) || replacement.starts_with('(') {
+        return Some(format!("'{replacement}"));
+    }
+    let (key, value) = replacement.split_once(' ').filter(|_| replacement.starts_with(':'))?;
+    is_name(value).then(|| format!("{key} '{value}"))
 }
 
 /// Where the arguments of calls that are evaluated start.

@@ -19,12 +19,13 @@ pub(super) struct Parameters {
 pub(super) fn parameters_of(tree: &Tree, text: &str, node: NodeId) -> Option<Parameters> {
     let is_named =
         |node: NodeId, name: &str| tree.kind(node) == Kind::Symbol && tree.text(node, text) == name;
-    let lambda = match tree.kind(node) {
-        Kind::Function | Kind::Quote => tree.children(node).next()?,
-        Kind::List if tree.children(node).next().is_some_and(|head| is_named(head, "function")) => {
-            tree.children(node).nth(1)?
-        }
-        _ => node,
+    let head = tree.children(node).next();
+    let lambda = if matches!(tree.kind(node), Kind::Function | Kind::Quote) {
+        head?
+    } else if tree.kind(node) == Kind::List && head.is_some_and(|head| is_named(head, "function")) {
+        tree.children(node).nth(1)?
+    } else {
+        node
     };
     let mut parts = tree.children(lambda);
     let head = parts.next().filter(|_| tree.kind(lambda) == Kind::List)?;

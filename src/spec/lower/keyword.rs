@@ -113,9 +113,12 @@ impl Lowerer {
             | DatumKind::Quoted(_) => false,
         };
         if is_flag {
-            let is_argument = matches!(place, Place::Argument(_));
+            let is_true = matches!(&value.kind, DatumKind::Symbol(_));
             let at = self.at(key_span.to(value.span));
-            self.findings.push(rules::required_misplaced::finding(at, is_argument));
+            self.findings.push(match place {
+                Place::Argument { optional, .. } => rules::required_misplaced::finding(at, is_true, optional),
+                Place::Property(_) | Place::Nested => rules::required_misplaced::of_property(at),
+            });
             return self.json_value(value);
         }
         self.findings.extend(rules::required_not_a_vector::check(self.source, &value));

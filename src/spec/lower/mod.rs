@@ -125,7 +125,6 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
         }
     }
     lowerer.note_mcp(&definitions);
-    rules::type_as_string::merge(&mut lowerer.findings);
     fixes::settle_fixes(&mut lowerer.findings, text, tree, kind);
     (definitions, lowerer.findings)
 }

@@ -1,6 +1,6 @@
 //! Plists: `:key value :key value …`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Lowerer;
 use crate::spec::{keywords, rules};
@@ -24,7 +24,13 @@ fn is_key(datum: &Datum, known: &[&str]) -> bool {
     match &datum.kind {
         DatumKind::Keyword(word) => !CONSTANT_KEYWORDS.contains(&word.as_str()),
         DatumKind::Symbol(word) | DatumKind::String(word) => is_known(word, known),
-        _ => false,
+        DatumKind::Number(_)
+        | DatumKind::NotFinite(_)
+        | DatumKind::List(_)
+        | DatumKind::Dotted(..)
+        | DatumKind::Vector(_)
+        | DatumKind::Quoted(_)
+        | DatumKind::Invalid => false,
     }
 }
 
@@ -36,6 +42,47 @@ fn is_known(word: &str, known: &[&str]) -> bool {
 /// Whether gptel sends a keyword of a schema rightly without its colon: those it looks for by their colon are lost.
 fn is_sent_bare(word: &str) -> bool {
     !matches!(word, "name" | "optional" | "type") && !keywords::takes(word).holds_schemas()
+}
+
+/// Up to so many keys they are looked through one by one.
+const FEW: usize = 16;
+
+/// Entries in the making.
+#[derive(Default)]
+struct Entries {
+    all: Vec<Entry>,
+    /// Where each key stands, once they are many.
+    places: HashMap<String, usize>,
+}
+
+impl Entries {
+    fn place(&self, key: &str) -> Option<usize> {
+        if self.all.len() <= FEW {
+            self.all.iter().position(|entry| entry.key == key)
+        } else {
+            self.places.get(key).copied()
+        }
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.all.push(entry);
+        if self.all.len() > FEW {
+            let known = self.places.len();
+            let new = self.all.iter().enumerate().skip(known);
+            self.places.extend(new.map(|(place, entry)| (entry.key.clone(), place)));
+        }
+    }
+}
+
+/// Keys that a fix would write in another way: where two would then be one, nobody knows which was meant.
+#[derive(Default)]
+struct Mended {
+    /// Keys as they are meant, each with the number of its finding.
+    keys: Vec<(String, usize)>,
+    /// Keys with a stray colon, likewise, without it.
+    stray: Vec<(String, usize)>,
+    /// Keys that stand there more than once.
+    doubled: HashSet<String>,
 }
 
 impl Lowerer {
@@ -51,15 +98,21 @@ impl Lowerer {
     }
 
     fn read_entries(&mut self, items: Vec<Datum>, known: &[&str], takes_bare_keys: bool) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut seen: HashMap<String, usize> = HashMap::new();
+        let mut entries = Entries::default();
+        let mut mended = Mended::default();
         let mut items = items.into_iter().peekable();
         let mut end_of_string = None;
         while let Some(item) = items.next() {
             let at = self.at(item.span);
             let key = match item.kind {
-                DatumKind::Keyword(key) => key.strip_prefix(':').unwrap_or(&key).to_owned(),
+                DatumKind::Keyword(mut key) => {
+                    if key.starts_with(':') {
+                        key.remove(0);
+                    }
+                    key
+                }
                 DatumKind::Symbol(word) if known.contains(&word.as_str()) => {
+                    mended.keys.push((word.clone(), self.findings.len()));
                     self.findings.push(if takes_bare_keys && is_sent_bare(&word) {
                         rules::bare_key::keyword(at, &word)
                     } else {
@@ -73,6 +126,7 @@ impl Lowerer {
                         && items.peek().is_some_and(|next| !matches!(next.kind, DatumKind::Keyword(_))) =>
                 {
                     let key = word.strip_prefix(':').unwrap_or(&word).to_owned();
+                    mended.keys.push((key.clone(), self.findings.len()));
                     self.findings.push(rules::key_as_string::finding(at, &key));
                     key
                 }
@@ -98,23 +152,40 @@ impl Lowerer {
             end_of_string = matches!(value.kind, DatumKind::String(_)).then_some(value.span.end);
             // A property may have any name.
             if key.len() > 1 && key.ends_with(':') && !known.is_empty() {
+                mended.stray.push((key.trim_end_matches(':').to_owned(), self.findings.len()));
                 self.findings.push(rules::stray_colon::finding(at, &key));
             }
-            let first = seen.get(&key).and_then(|&index| entries.get_mut(index));
-            match first {
+            let first = entries.place(&key).and_then(|place| entries.all.get_mut(place));
+            let Some(first) = first else {
+                entries.push(Entry { key, key_span: item.span, value });
+                continue;
+            };
+            if first.value.kind == DatumKind::Invalid {
                 // The first had no value: told, and this is it.
-                Some(first) if first.value.kind == DatumKind::Invalid => first.value = value,
-                Some(first) => {
-                    let finding = rules::duplicate_key::finding(at, &key, first.key_span);
-                    self.findings.push(finding);
-                }
-                None => {
-                    seen.insert(key.clone(), entries.len());
-                    entries.push(Entry { key, key_span: item.span, value });
-                }
+                first.value = value;
+            } else {
+                self.findings.push(rules::duplicate_key::finding(at, &key, first.key_span));
+            }
+            mended.doubled.insert(key);
+        }
+        self.keep_apart(&entries, mended);
+        entries.all
+    }
+
+    /// Takes the fixes back that would make one key of two.
+    fn keep_apart(&mut self, entries: &Entries, mended: Mended) {
+        let Mended { keys, stray, doubled } = mended;
+        let mut taken = HashSet::new();
+        let of_keys = keys.into_iter().filter(|(key, _)| doubled.contains(key)).map(|(_, finding)| finding);
+        let of_stray = stray.into_iter().filter_map(|(stem, finding)| {
+            let is_there = entries.place(&stem).is_some() || !taken.insert(stem);
+            is_there.then_some(finding)
+        });
+        for index in of_keys.chain(of_stray) {
+            if let Some(finding) = self.findings.get_mut(index) {
+                rules::keep_both(finding);
             }
         }
-        entries
     }
 
     /// Tells that a value is of the wrong kind.
@@ -126,13 +197,11 @@ impl Lowerer {
     }
 
     pub(super) fn take_string(&mut self, key: &str, value: Datum) -> Option<String> {
-        match value.kind {
-            DatumKind::String(text) => Some(text),
-            _ => {
-                self.tell_wrong(key, &value, "a string");
-                None
-            }
-        }
+        let DatumKind::String(text) = value.kind else {
+            self.tell_wrong(key, &value, "a string");
+            return None;
+        };
+        Some(text)
     }
 
     /// `t` is true, `nil` and `:json-false` are false.
@@ -177,19 +246,17 @@ impl Lowerer {
         let mut strings = Vec::new();
         let mut seen: HashMap<String, Span> = HashMap::new();
         for item in items {
-            match item.kind {
-                DatumKind::String(text) => match seen.get(&text) {
-                    Some(&first) => {
-                        let at = self.at(item.span);
-                        self.findings.push(rules::repeated_item::finding(at, key, &text, first));
-                    }
-                    None => {
-                        seen.insert(text.clone(), item.span);
-                        strings.push(Spanned::new(text, item.span));
-                    }
-                },
-                _ => self.tell_wrong(key, &item, "strings"),
+            let DatumKind::String(text) = item.kind else {
+                self.tell_wrong(key, &item, "strings");
+                continue;
+            };
+            if let Some(&first) = seen.get(&text) {
+                let at = self.at(item.span);
+                self.findings.push(rules::repeated_item::finding(at, key, &text, first));
+                continue;
             }
+            seen.insert(text.clone(), item.span);
+            strings.push(Spanned::new(text, item.span));
         }
         Some(strings)
     }

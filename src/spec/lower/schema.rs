@@ -8,7 +8,15 @@ use crate::spec::rules;
 use crate::spec::schema::{Place, Schema};
 use crate::spec::{Json, JsonKind, Member};
 use crate::syntax::{Datum, DatumKind};
-use crate::text::{Span, Spanned};
+use crate::text::{Location, Span, Spanned};
+
+/// The keyword that an unknown key may be meant for.
+#[derive(Clone, Copy)]
+struct Meant {
+    keyword: &'static str,
+    /// Whether it stands there as well.
+    is_taken: bool,
+}
 
 impl Lowerer {
     /// The schema that the value of `key` is. `None`: it is none; told.
@@ -21,9 +29,12 @@ impl Lowerer {
                     self.findings.push(rules::schema_not_a_plist::finding(self.at(span), key, &found));
                     return None;
                 }
-                let known: Vec<&str> = keywords::names().chain(["name", "optional"]).collect();
-                let entries = self.read_schema_plist(items, &known);
-                Some(Json { span, kind: JsonKind::Object(self.lower_keywords(entries, span, place)) })
+                let is_empty = items.is_empty();
+                let entries = self.read_schema_plist(items, keywords::of_arguments());
+                let members = self.lower_keywords(entries, span, place);
+                // A schema of which nothing could be read is not the empty one, which says something of its own.
+                let is_lost = members.is_empty() && !is_empty && !matches!(place, Place::Property(_));
+                (!is_lost).then_some(Json { span, kind: JsonKind::Object(members) })
             }
             // `:additionalProperties :json-false`, `:items t`: a schema may be a boolean.
             DatumKind::Symbol(word) if word == "t" => Some(Json { span, kind: JsonKind::Bool(true) }),
@@ -66,37 +77,53 @@ impl Lowerer {
         place: Place<'_>,
     ) -> Vec<Member> {
         let mut members = Vec::new();
-        let mut written = Vec::new();
-        for entry in entries {
-            let (key, key_span) = (entry.key.clone(), entry.key_span);
+        let mut unread: Vec<String> = Vec::new();
+        // Keywords that stand there, or will when what is misspelt is mended: a fix may not write them once more.
+        let known = entries.iter().filter_map(|entry| keywords::find(&entry.key));
+        let mut taken: Vec<&str> = known.map(|keyword| keyword.name).collect();
+        for Entry { key, key_span, value } in entries {
             let meant = match keywords::find(&key) {
                 Some(_) => None,
                 None => rules::unknown_argument_key::meant(&key),
             };
+            let meant = meant.map(|keyword| {
+                let is_taken = taken.contains(&keyword);
+                if !is_taken {
+                    taken.push(keyword);
+                }
+                Meant { keyword, is_taken }
+            });
             // What was likely meant by a misspelt key is not missing.
-            written.extend(meant.map(str::to_owned));
-            written.push(key.clone());
-            let value = self.lower_keyword(entry, meant, place);
-            members.extend(value.map(|value| Member { key, key_span, value }));
+            unread.extend(meant.map(|meant| meant.keyword.to_owned()));
+            match self.lower_keyword(&key, key_span, value, meant, place) {
+                Some(value) => members.push(Member { key, key_span, value }),
+                None => unread.push(key),
+            }
         }
-        let schema = Schema { source: self.source, span, place, members: &members, written: &written };
+        let schema = Schema { source: self.source, span, place, members: &members, unread: &unread };
         schema.check(&mut self.findings);
         members
     }
 
     /// `meant` is the keyword that an unknown one may be a misspelling of.
-    fn lower_keyword(&mut self, entry: Entry, meant: Option<&'static str>, place: Place<'_>) -> Option<Json> {
-        let key = entry.key.as_str();
+    fn lower_keyword(
+        &mut self,
+        key: &str,
+        key_span: Span,
+        value: Datum,
+        meant: Option<Meant>,
+        place: Place<'_>,
+    ) -> Option<Json> {
         match key {
-            "type" => return self.lower_type(entry.value),
-            "enum" => return self.lower_enum(entry.value),
-            "required" => return self.lower_required(entry.value, entry.key_span, place),
+            "type" => return self.lower_type(value),
+            "enum" => return self.lower_enum(value),
+            "required" => return self.lower_required(value, key_span, place),
             _ => {}
         }
         match keywords::find(key).map(|keyword| keyword.takes) {
-            Some(Takes::Named) => self.lower_properties(&entry.key, entry.value),
-            Some(Takes::Schema) => self.lower_schema(&entry.key, entry.value, Place::Nested),
-            Some(Takes::Schemas) => self.lower_union(&entry.key, entry.value),
+            Some(Takes::Named) => self.lower_properties(key, value),
+            Some(Takes::Schema) => self.lower_schema(key, value, Place::Nested),
+            Some(Takes::Schemas) => self.lower_union(key, value),
             Some(
                 Takes::Text
                 | Takes::Flag
@@ -106,31 +133,22 @@ impl Lowerer {
                 | Takes::Vector
                 | Takes::Own
                 | Takes::Any,
-            ) => self.json_value(entry.value),
+            ) => self.json_value(value),
             None => {
-                let mut finding = self.unknown_keyword(&entry, meant, place);
+                let at = self.at(key_span);
+                let mut finding = unknown_keyword(key, at, meant.map(|meant| meant.keyword), place);
+                if meant.is_some_and(|meant| meant.is_taken) {
+                    finding.iter_mut().for_each(rules::keep_both);
+                }
                 // `:Type string`: the symbol is another mistake only because the key is one.
-                let is_word = meant == Some("type") && matches!(entry.value.kind, DatumKind::Symbol(_));
+                let is_type = meant.is_some_and(|meant| meant.keyword == "type");
+                let is_word = is_type && matches!(value.kind, DatumKind::Symbol(_));
                 if let Some(finding) = finding.as_mut().filter(|_| is_word) {
                     finding.severity = Severity::Error;
                 }
                 self.findings.extend(finding);
-                if is_word { None } else { self.json_value(entry.value) }
+                if is_word { None } else { self.json_value(value) }
             }
-        }
-    }
-
-    fn unknown_keyword(&self, entry: &Entry, meant: Option<&str>, place: Place<'_>) -> Option<Diagnostic> {
-        let at = self.at(entry.key_span);
-        let is_inside = !matches!(place, Place::Argument(_));
-        match entry.key.as_str() {
-            "optional" if is_inside => Some(rules::optional_misplaced::finding(at)),
-            "name" if is_inside => Some(rules::name_misplaced::finding(at)),
-            key => match keywords::in_other_case(key) {
-                Some(known) => Some(rules::keyword_spelling::finding(at, key, known)),
-                // A stray colon was told already: one mistake, one finding.
-                None => (!key.ends_with(':')).then(|| rules::unknown_argument_key::finding(at, key, meant)),
-            },
         }
     }
 
@@ -271,6 +289,19 @@ impl Lowerer {
             }
         }
         members
+    }
+}
+
+fn unknown_keyword(key: &str, at: Location, meant: Option<&str>, place: Place<'_>) -> Option<Diagnostic> {
+    let is_inside = !matches!(place, Place::Argument { .. });
+    match key {
+        "optional" if is_inside => Some(rules::optional_misplaced::finding(at)),
+        "name" if is_inside => Some(rules::name_misplaced::finding(at)),
+        _ => match keywords::in_other_case(key) {
+            Some(known) => Some(rules::keyword_spelling::finding(at, key, known)),
+            // A stray colon was told already: one mistake, one finding.
+            None => (!key.ends_with(':')).then(|| rules::unknown_argument_key::finding(at, key, meant)),
+        },
     }
 }
 

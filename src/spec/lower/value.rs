@@ -40,12 +40,12 @@ impl Lowerer {
                 None => JsonKind::Object(Vec::new()),
                 Some(DatumKind::Keyword(_)) => {
                     let entries = self.read_plist(items, &[]);
-                    self.json_object(entries)
+                    self.json_object(entries)?
                 }
                 Some(_) => {
                     if let Some(entries) = alist_entries(&items) {
                         self.findings.push(rules::alist_object::finding(self.at(span)));
-                        self.json_object(entries)
+                        self.json_object(entries)?
                     } else {
                         let found = Datum { span, kind: DatumKind::List(items) };
                         self.findings.push(not_json::list(self.at(span), &found));
@@ -69,7 +69,9 @@ impl Lowerer {
         Some(Json { span, kind })
     }
 
-    fn json_object(&mut self, entries: Vec<Entry>) -> JsonKind {
+    /// `None`: there was something in it, and nothing that has a JSON form.
+    fn json_object(&mut self, entries: Vec<Entry>) -> Option<JsonKind> {
+        let is_empty = entries.is_empty();
         let members = entries.into_iter().filter_map(|entry| {
             let value = match entry.value.kind {
                 // As everywhere, `:type string` is `"type": "string"`.
@@ -80,7 +82,8 @@ impl Lowerer {
             };
             Some(Member { key: entry.key, key_span: entry.key_span, value })
         });
-        JsonKind::Object(members.collect())
+        let members: Vec<Member> = members.collect();
+        (is_empty || !members.is_empty()).then_some(JsonKind::Object(members))
     }
 
     /// A quote where everything is quoted already.

@@ -1,6 +1,6 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::spec::JsonKind;
 use crate::spec::schema::{Schema, is_of_type};
+use crate::spec::{JsonKind, is_same};
 
 rule! {
     /// a :const that the rest of its schema excludes
@@ -27,7 +27,7 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         tell(format!("the `:const` is no {}", types.join(" or ")));
     } else if let Some(JsonKind::Array(values)) = schema.get("enum").map(|member| &member.value.kind) {
         let value = member.value.to_value();
-        if !values.iter().any(|known| known.to_value() == value) {
+        if !values.iter().any(|known| is_same(&known.to_value(), &value)) {
             tell(String::from("the `:const` is not in the `:enum`"));
         }
     }

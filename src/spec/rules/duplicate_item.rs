@@ -1,8 +1,8 @@
 use crate::diagnostic::{Diagnostic, rule};
 use std::collections::HashMap;
 
-use crate::spec::JsonKind;
 use crate::spec::schema::Schema;
+use crate::spec::{JsonKind, same_key};
 use crate::text::Span;
 
 rule! {
@@ -26,9 +26,9 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         let mut seen = HashMap::new();
         let mut before = None;
         for value in values {
-            let text = value.to_value().to_string();
-            if let Some(first) = seen.get(&text) {
-                let message = format!("{text} stands twice in `:{key}`");
+            let same = same_key(value);
+            if let Some(first) = seen.get(&same) {
+                let message = format!("{} stands twice in `:{key}`", value.to_value());
                 // Only a blank between the two is beyond doubt.
                 let gap = before.filter(|end| *end + 1 == value.span.start);
                 let cut = Span { start: gap.unwrap_or(value.span.start), end: value.span.end };
@@ -38,7 +38,7 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
                         .fixed_by("remove it", cut, ""),
                 );
             } else {
-                seen.insert(text, value.span);
+                seen.insert(same, value.span);
             }
             before = Some(value.span.end);
         }

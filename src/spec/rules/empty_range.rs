@@ -1,5 +1,6 @@
 use crate::diagnostic::{Diagnostic, rule};
 use crate::spec::JsonKind;
+use crate::spec::keywords;
 use crate::spec::schema::Schema;
 use crate::text::Span;
 
@@ -31,7 +32,13 @@ const PAIRS: [(&str, &str, bool); 8] = [
 ];
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
+    let types = schema.types();
     for (lower, upper, excludes) in PAIRS {
+        // What a bound says nothing about it does not exclude; that it stands there is told elsewhere.
+        let on = keywords::find(lower).map_or(&[][..], |keyword| keyword.on);
+        if !types.is_empty() && !types.iter().any(|name| on.contains(name)) {
+            continue;
+        }
         let (Some((low, low_at)), Some((high, high_at))) = (bound(schema, lower), bound(schema, upper)) else {
             continue;
         };

@@ -24,10 +24,6 @@ pub(in crate::spec) fn check(at: Location, endpoint: &str) -> Option<Diagnostic>
     let (base, suffix) = SUFFIXES.iter().find_map(|suffix| Some((path.strip_suffix(suffix)?, suffix)))?;
     let message = format!("`:endpoint` is the base URL; `{suffix}` is added to it");
     let finding = Diagnostic::new(&ENDPOINT_SUFFIX, at, message);
-    // A URL that needs an escape is left to its author.
-    Some(if base.contains(['"', '\\']) {
-        finding
-    } else {
-        finding.fixed_by(format!("write \"{base}\""), at.span, format!("\"{base}\""))
-    })
+    let written = super::quoted(base);
+    Some(finding.fixed_by(format!("write {written}"), at.span, written))
 }

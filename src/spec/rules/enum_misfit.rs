@@ -63,7 +63,7 @@ fn repair<'v>(types: &[&str], misfits: impl Iterator<Item = &'v Json>) -> Option
     let edits: Option<Vec<Edit>> = misfits
         .map(|value| {
             let replacement = match (&value.kind, types) {
-                (JsonKind::Number(number), ["string"]) => format!("\"{number}\""),
+                (JsonKind::Number(number), ["string"]) => super::quoted(&number.to_string()),
                 (JsonKind::Object(members), ["boolean"]) if members.is_empty() => String::from(":json-false"),
                 _ => return None,
             };

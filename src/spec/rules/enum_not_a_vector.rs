@@ -1,4 +1,5 @@
 use crate::diagnostic::{Diagnostic, Edit, Fix, rule};
+use crate::syntax::rules::not_json;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Location, SourceId, Span};
 
@@ -36,12 +37,22 @@ pub(in crate::spec) fn of_symbols(source: SourceId, items: &[Datum]) -> Option<D
     let sort = if word.starts_with(':') { "keyword" } else { "symbol" };
     let message = format!("`:enum` values are constants, and `{word}` is a {sort}");
     let mut finding = Diagnostic::new(&ENUM_NOT_A_VECTOR, Location { source, span }, message);
-    let edit = |(span, word): (Span, &str)| Edit {
-        span,
-        replacement: super::quoted(word.strip_prefix(':').unwrap_or(word)),
+    let all: Vec<(Span, &str)> = std::iter::once((span, word)).chain(symbols).collect();
+    let is_constant = |word: &str| not_json::constant_meant(word).is_some();
+    // `[true false]` of a boolean, and words of a language, of a string.
+    let are_constants = all.iter().all(|(_, word)| is_constant(word));
+    let edit = |(span, word): &(Span, &str)| Edit {
+        span: *span,
+        replacement: match not_json::constant_meant(word).filter(|_| are_constants) {
+            Some(constant) => constant.to_owned(),
+            None => super::quoted(word.strip_prefix(':').unwrap_or(word)),
+        },
     };
-    let edits = std::iter::once((span, word)).chain(symbols).map(edit).collect();
-    finding.fix = Some(Fix { title: String::from("write strings"), edits, is_safe: true });
+    finding.fix = Some(Fix {
+        title: String::from(if are_constants { "write JSON constants" } else { "write strings" }),
+        edits: all.iter().map(edit).collect(),
+        is_safe: !all.iter().any(|(_, word)| is_constant(word)),
+    });
     Some(finding)
 }
 

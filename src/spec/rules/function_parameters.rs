@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, count};
 
@@ -51,13 +53,17 @@ pub(in crate::spec) fn check(
     })
 }
 
-/// The first parameter that is named as the argument of another place, and the argument it gets.
-fn swapped<'a>(names: &'a [String], expected: &[&'a str]) -> Option<(&'a str, &'a str)> {
-    let plain = |name: &str| name.trim_start_matches('_').replace(['-', '_'], "").to_lowercase();
-    let expected_plain: Vec<String> = expected.iter().map(|name| plain(name)).collect();
+/// The first parameter that is named as the argument of another place, and the argument it gets. The same name may be
+/// written with dashes, underscores or capitals; one that is not used may begin with an underscore.
+pub(crate) fn swapped<'a>(names: &'a [String], expected: &[&'a str]) -> Option<(&'a str, &'a str)> {
+    let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (place, name) in expected.iter().enumerate() {
+        places.entry(plain(name)).or_insert(place);
+    }
     names.iter().zip(expected).enumerate().find_map(|(index, (name, argument))| {
         let word = plain(name);
-        let place = expected_plain.iter().position(|known| *known == word)?;
+        let place = *places.get(&word)?;
         (!word.is_empty() && place != index).then_some((name.as_str(), *argument))
     })
 }

@@ -41,7 +41,7 @@ pub(in crate::spec) fn check(at: Location, name: &str) -> Option<Diagnostic> {
         name.trim().chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
     let is_close = plain.len() <= MAX_NAME && plain.contains(|character: char| character.is_ascii_alphabetic());
     Some(if is_close && plain != name {
-        finding.maybe_fixed_by(format!("write \"{plain}\""), at.span, format!("\"{plain}\""))
+        finding.maybe_fixed_by(format!("write \"{plain}\""), at.span, super::quoted(&plain))
     } else {
         finding
     })

@@ -25,6 +25,5 @@ pub(in crate::spec) fn finding(at: Location, what: &str) -> Diagnostic {
 /// A key that is none and was meant to be the name.
 pub(in crate::spec) fn misspelt(at: Location, key: &str) -> Diagnostic {
     Diagnostic::new(&MISSING_NAME, at, format!("a tool needs a `:name`, found `:{key}`"))
-        .labelled("did you mean `:name`?")
-        .maybe_fixed_by("write `:name`", at.span, ":name")
+        .meant(at.span, ":name")
 }

@@ -21,9 +21,9 @@ const TYPED: [&str; 8] = ["type", "anyOf", "oneOf", "allOf", "$ref", "enum", "co
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
     let (sort, name) = match schema.place {
-        Place::Argument(name) => ("argument", name),
+        Place::Argument { name, .. } => ("argument", name),
         // `:properties (:x nil)` takes anything, and says so.
-        Place::Property(name) if !schema.written.is_empty() => ("property", name),
+        Place::Property(name) if !schema.is_empty() => ("property", name),
         Place::Property(_) | Place::Nested => return,
     };
     if !TYPED.into_iter().any(|key| schema.is_written(key)) {

@@ -2,7 +2,7 @@
 //!
 //! One file each: what it means, with an example that breaks it and the repair, and what it says.
 
-use crate::diagnostic::rules;
+use crate::diagnostic::{Diagnostic, rules};
 
 rules! {
     unknown_form: UNKNOWN_FORM,
@@ -80,9 +80,12 @@ rules! {
     timer_over_total: TIMER_OVER_TOTAL,
 }
 
+pub(in crate::spec) use crate::syntax::quoted;
 pub(in crate::spec) use crate::syntax::rules::not_json::as_vector;
 
-/// `text` as a string literal.
-pub(in crate::spec) fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+/// Of a key that was meant to be one which stands there, too: which of them is meant, only the author knows.
+pub(in crate::spec) fn keep_both(finding: &mut Diagnostic) {
+    if let Some(edit) = finding.fix.take().and_then(|fix| fix.edits.into_iter().next()) {
+        finding.notes.push(format!("`{}` stands there, too: one of the two must go", edit.replacement));
+    }
 }

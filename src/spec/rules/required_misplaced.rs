@@ -17,13 +17,22 @@ rule! {
     pub(crate) REQUIRED_MISPLACED, "DT212", "required-misplaced", Warning
 }
 
-pub(in crate::spec) fn finding(at: Location, is_argument: bool) -> Diagnostic {
-    let message = if is_argument {
-        "`:required` on an argument says nothing; arguments are required unless `:optional t`"
-    } else {
-        "`:required` takes a vector of property names and stands on the object"
-    };
-    let finding = Diagnostic::new(&REQUIRED_MISPLACED, at, message)
-        .note("it is sent as it is, and some APIs refuse it");
-    if is_argument { finding.fixed_by("remove it", at.span, "") } else { finding }
+const NOTE: &str = "it is sent as it is, and some APIs refuse it";
+
+/// On an argument. `is_true`: the flag is `t`; `optional`: what `:optional` says beside it.
+pub(in crate::spec) fn finding(at: Location, is_true: bool, optional: Option<bool>) -> Diagnostic {
+    let message = "`:required` on an argument says nothing; arguments are required unless `:optional t`";
+    let finding = Diagnostic::new(&REQUIRED_MISPLACED, at, message).note(NOTE);
+    match (is_true, optional) {
+        // What holds without it.
+        (true, None | Some(false)) | (false, Some(true)) => finding.fixed_by("remove it", at.span, ""),
+        (false, None) => finding.maybe_fixed_by("write `:optional t`", at.span, ":optional t"),
+        (true, Some(true)) | (false, Some(false)) => finding.note("`:optional` says the opposite"),
+    }
+}
+
+/// On a schema inside of an argument.
+pub(in crate::spec) fn of_property(at: Location) -> Diagnostic {
+    let message = "`:required` takes a vector of property names and stands on the object";
+    Diagnostic::new(&REQUIRED_MISPLACED, at, message).note(NOTE)
 }

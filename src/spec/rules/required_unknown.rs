@@ -39,11 +39,7 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         let candidates = || known.iter().map(|property| property.key.as_str());
         // Nobody reads the hundredth suggestion, and each has its cost.
         if let Some(near) = (index < MAX_SUGGESTIONS).then(|| nearest(word, candidates())).flatten() {
-            finding = finding.labelled(format!("did you mean \"{near}\"?")).maybe_fixed_by(
-                format!("write \"{near}\""),
-                name.span,
-                super::quoted(near),
-            );
+            finding = finding.meant(name.span, super::quoted(near));
         }
         findings.push(finding);
     }

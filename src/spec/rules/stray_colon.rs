@@ -1,4 +1,5 @@
 use crate::diagnostic::{Diagnostic, rule};
+use crate::syntax::{Datum, DatumKind, write};
 use crate::text::Location;
 
 rule! {
@@ -22,8 +23,10 @@ rule! {
 /// `key`: without its first colon.
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
     let stem = key.trim_end_matches(':');
+    // A name of any characters: some are escaped.
+    let meant = write(&Datum { span: at.span, kind: DatumKind::Keyword(format!(":{stem}")) });
     Diagnostic::new(&STRAY_COLON, at, format!("likely a typo: the key `:{key}` ends in a colon"))
-        .labelled(format!("did you mean `:{stem}`?"))
+        .labelled(format!("did you mean `{meant}`?"))
         .note(format!("it is sent as the JSON key \"{key}\", which no API knows"))
-        .fixed_by(format!("write `:{stem}`"), at.span, format!(":{stem}"))
+        .fixed_by(format!("write `{meant}`"), at.span, meant)
 }

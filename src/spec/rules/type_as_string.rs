@@ -1,5 +1,8 @@
-use crate::diagnostic::{Diagnostic, Edit, Fix, rule};
-use crate::text::Location;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use crate::diagnostic::{Diagnostic, Edit, rule};
+use crate::text::{Location, SourceId};
 
 rule! {
     /// a :type written as a string
@@ -21,25 +24,39 @@ pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {
     Diagnostic::new(&TYPE_AS_STRING, at, message).fixed_by(format!("write `{word}`"), at.span, word)
 }
 
-/// Makes one finding of all in a file: where one type is a string, most are.
-pub(in crate::spec) fn merge(findings: &mut Vec<Diagnostic>) {
-    let mut first: Option<usize> = None;
-    let mut edits: Vec<Edit> = Vec::new();
-    let mut kept = 0;
-    findings.retain(|finding| {
-        let is_later = first.is_some() && finding.rule == &TYPE_AS_STRING;
-        if finding.rule == &TYPE_AS_STRING {
-            first.get_or_insert(kept);
-            edits.extend(finding.fix.iter().flat_map(|fix| fix.edits.iter().cloned()));
+/// Makes one finding of all in a file: where one type is a string, most are. What is allowed is gone by then, and stays
+/// as it is.
+pub(crate) fn merge(findings: &mut Vec<Diagnostic>) {
+    let mut edits: BTreeMap<SourceId, Vec<Edit>> = BTreeMap::new();
+    findings.retain_mut(|finding| {
+        if finding.rule != &TYPE_AS_STRING {
+            return true;
         }
-        kept += usize::from(!is_later);
-        !is_later
+        let of_fix = finding.fix.iter_mut().flat_map(|fix| fix.edits.drain(..));
+        match edits.entry(finding.primary.source) {
+            Entry::Vacant(first) => {
+                first.insert(of_fix.collect());
+                true
+            }
+            Entry::Occupied(mut others) => {
+                others.get_mut().extend(of_fix);
+                false
+            }
+        }
     });
-    let Some(finding) = first.and_then(|index| findings.get_mut(index)).filter(|_| edits.len() > 1) else { return };
-    finding.notes.push(match edits.len() - 1 {
-        1 => String::from("so is one more in this file"),
-        more => format!("so are {more} more in this file"),
-    });
-    edits.sort_unstable_by_key(|edit| edit.span);
-    finding.fix = Some(Fix { title: String::from("write symbols"), edits, is_safe: true });
+    for finding in findings.iter_mut().filter(|finding| finding.rule == &TYPE_AS_STRING) {
+        let mut edits = edits.remove(&finding.primary.source).unwrap_or_default();
+        edits.sort_unstable_by_key(|edit| edit.span);
+        finding.notes.extend(match edits.len().saturating_sub(1) {
+            0 => None,
+            1 => Some(String::from("so is one more in this file")),
+            more => Some(format!("so are {more} more in this file")),
+        });
+        if let Some(fix) = &mut finding.fix {
+            if edits.len() > 1 {
+                fix.title = String::from("write symbols");
+            }
+            fix.edits = edits;
+        }
+    }
 }

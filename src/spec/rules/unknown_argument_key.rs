@@ -23,11 +23,7 @@ pub(in crate::spec) fn finding(at: Location, key: &str, meant: Option<&str>) -> 
     let message = format!("`:{key}` is no key of an argument or of JSON Schema");
     let finding = Diagnostic::new(&UNKNOWN_ARGUMENT_KEY, at, message);
     match meant {
-        Some(near) => finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
-            format!("write `:{near}`"),
-            at.span,
-            format!(":{near}"),
-        ),
+        Some(near) => finding.meant(at.span, format!(":{near}")),
         None => finding,
     }
 }

@@ -45,7 +45,6 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
     let message = format!("\"{word}\" is no format of JSON Schema");
     findings.push(
         Diagnostic::new(&UNKNOWN_FORMAT, schema.at(member.value.span), message)
-            .labelled(format!("did you mean \"{known}\"?"))
-            .maybe_fixed_by(format!("write \"{known}\""), member.value.span, super::quoted(known)),
+            .meant(member.value.span, super::quoted(known)),
     );
 }

@@ -21,11 +21,7 @@ pub(in crate::spec) fn finding(at: Location, key: &str, known: &[&str]) -> Diagn
     let finding = Diagnostic::new(&UNKNOWN_MCP_KEY, at, format!("`:{key}` is no key of an MCP server"));
     match nearest(key, known.iter().copied()) {
         _ if key == "args" => finding.note("arguments stand in `:command`, after the program"),
-        Some(near) => finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
-            format!("write `:{near}`"),
-            at.span,
-            format!(":{near}"),
-        ),
+        Some(near) => finding.meant(at.span, format!(":{near}")),
         None => finding.note(format!("keys: {}", known.iter().map(|key| format!(":{key}")).collect::<Vec<_>>().join(" "))),
     }
 }

@@ -21,11 +21,7 @@ rule! {
 pub(in crate::spec) fn finding(at: Location, key: &str, known: &[&str]) -> Diagnostic {
     let finding = Diagnostic::new(&ALLOW_UNKNOWN, at, format!("`:{key}` is no permission"));
     match nearest(key, known.iter().copied()) {
-        Some(near) => finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
-            format!("write `:{near}`"),
-            at.span,
-            format!(":{near}"),
-        ),
+        Some(near) => finding.meant(at.span, format!(":{near}")),
         None => finding.note("permissions: :net :read :write :run :env"),
     }
 }

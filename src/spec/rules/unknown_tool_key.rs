@@ -65,11 +65,7 @@ pub(in crate::spec) fn finding(at: Location, key: &str, of: &str, known: &[&str]
         ("optional" | "required" | "type", _) => {
             finding.note("it belongs into one of the plists of `:args`")
         }
-        (_, Some(near)) => finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
-            format!("write `:{near}`"),
-            at.span,
-            format!(":{near}"),
-        ),
+        (_, Some(near)) => finding.meant(at.span, format!(":{near}")),
         (_, None) => finding.note("it is dropped"),
     }
 }

@@ -29,11 +29,7 @@ pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {
     if let Some(known) = known(plain).or_else(|| same_type(plain)) {
         finding.labelled(format!("did you mean `{known}`?")).fixed_by(format!("write `{known}`"), at.span, known)
     } else if let Some(known) = kin_type(plain).or_else(|| nearest(plain, TYPES)) {
-        finding.labelled(format!("did you mean `{known}`?")).maybe_fixed_by(
-            format!("write `{known}`"),
-            at.span,
-            known,
-        )
+        finding.meant(at.span, known)
     } else {
         finding.note(format!("types: {}", TYPES.join(", ")))
     }

@@ -43,11 +43,7 @@ pub(in crate::spec) fn finding(at: Location, key: &str, known: &[&str]) -> Diagn
     }
     let alias = ALIASES.iter().find(|(alias, _)| *alias == key).map(|(_, known)| *known);
     match alias.or_else(|| nearest(key, known.iter().copied())) {
-        Some(near) => finding.labelled(format!("did you mean `:{near}`?")).maybe_fixed_by(
-            format!("write `:{near}`"),
-            at.span,
-            format!(":{near}"),
-        ),
+        Some(near) => finding.meant(at.span, format!(":{near}")),
         None => finding,
     }
 }

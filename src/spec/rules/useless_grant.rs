@@ -22,7 +22,10 @@ rule! {
 pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -> Option<Diagnostic> {
     let text = grant.value.as_str();
     let find = |message: String| Some(Diagnostic::new(&USELESS_GRANT, at, message));
-    let quoted = |text: &str| format!("\"{text}\"");
+    let mend = |message: String, name: &str| {
+        let written = super::quoted(name);
+        Some(find(message)?.maybe_fixed_by(format!("write {written}"), at.span, written))
+    };
     if text.trim().is_empty() {
         return find(format!("an empty string in `:{key}` names nothing"));
     }
@@ -39,28 +42,16 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
             if host == text || host.is_empty() {
                 return None;
             }
-            Some(find(format!("`:net` takes hosts, and \"{text}\" is a URL"))?.maybe_fixed_by(
-                format!("write \"{host}\""),
-                at.span,
-                quoted(host),
-            ))
+            mend(format!("`:net` takes hosts, and \"{text}\" is a URL"), host)
         }
         "run" if text.contains(char::is_whitespace) && !text.contains('/') => {
             let program = text.split_whitespace().next().unwrap_or("");
-            Some(find(format!("`:run` takes programs, and \"{text}\" has arguments"))?.maybe_fixed_by(
-                format!("write \"{program}\""),
-                at.span,
-                quoted(program),
-            ))
+            mend(format!("`:run` takes programs, and \"{text}\" has arguments"), program)
         }
         "env" if text.starts_with('$') || text.contains('=') => {
             let name = text.trim_start_matches('$').split('=').next().unwrap_or("");
             let name = name.trim_matches(['{', '}']);
-            Some(find(format!("`:env` takes names of variables, found \"{text}\""))?.maybe_fixed_by(
-                format!("write \"{name}\""),
-                at.span,
-                quoted(name),
-            ))
+            mend(format!("`:env` takes names of variables, found \"{text}\""), name)
         }
         _ => None,
     }

@@ -26,7 +26,10 @@ pub(super) struct Printer<'t> {
 impl<'t> Printer<'t> {
     pub(super) fn new(tree: &'t Tree, text: &'t str, shapes: &'t Shapes) -> Self {
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).peekable();
-        let is_windows = lines.peek().is_some() && lines.all(|line| line.ends_with("\r\n"));
+        let is_windows = lines.peek().is_some()
+            && lines.all(|line| line.ends_with("\r\n"))
+            // `?\r` is the character: what ends its line is the line feed.
+            && !tree.iter().any(|id| tree.kind(id).is_token() && tree.text(id, text).ends_with('\r'));
         let line_end = if is_windows { "\r\n" } else { "\n" };
         Self {
             tree,

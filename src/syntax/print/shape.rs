@@ -157,7 +157,19 @@ impl Builder<'_> {
             }
             Kind::Symbol if CALLS.contains(&self.tree.text(head, self.text)) => Class::Call,
             Kind::Symbol => Class::Code,
-            _ => Class::Data,
+            Kind::List
+            | Kind::Vector
+            | Kind::Quote
+            | Kind::Function
+            | Kind::Backquote
+            | Kind::Unquote
+            | Kind::Splice
+            | Kind::Dot
+            | Kind::String
+            | Kind::Integer
+            | Kind::Float
+            | Kind::Character
+            | Kind::Opaque => Class::Data,
         }
     }
 
@@ -175,10 +187,8 @@ impl Builder<'_> {
         match class {
             Class::Atom | Class::Code => {}
             Class::Prefix => {
-                let inner = match kind {
-                    Kind::Quote | Kind::Backquote => Role::Constant,
-                    _ => Role::Value,
-                };
+                let is_quote = matches!(kind, Kind::Quote | Kind::Backquote);
+                let inner = if is_quote { Role::Constant } else { Role::Value };
                 pending.extend(children.map(|child| (child, inner)));
             }
             Class::Form | Class::Plist if role == Role::Form => {

@@ -1,5 +1,5 @@
 use crate::diagnostic::{Diagnostic, Edit, Fix, rule};
-use crate::syntax::{Datum, DatumKind};
+use crate::syntax::{Datum, DatumKind, quoted};
 use crate::text::{Location, Span};
 
 rule! {
@@ -22,14 +22,19 @@ rule! {
 pub(crate) fn symbol(at: Location, word: &str) -> Diagnostic {
     let finding = Diagnostic::new(&NOT_JSON, at, format!("the symbol `{word}` has no JSON form"))
         .labelled("expected a string, a number, a vector, a plist, t or :json-false");
+    match constant_meant(word) {
+        Some(constant) => finding.maybe_fixed_by(format!("write `{constant}`"), at.span, constant),
+        None => finding.maybe_fixed_by("write a string", at.span, quoted(word)),
+    }
+}
+
+/// What Emacs writes as the constant that JSON has under this name.
+pub(crate) fn constant_meant(word: &str) -> Option<&'static str> {
     match word {
-        "false" => finding.maybe_fixed_by("write `:json-false`", at.span, ":json-false"),
-        "true" => finding.maybe_fixed_by("write `t`", at.span, "t"),
-        "null" => finding.maybe_fixed_by("write `:null`", at.span, ":null"),
-        _ => {
-            let text = word.replace('\\', "\\\\").replace('"', "\\\"");
-            finding.maybe_fixed_by("write a string", at.span, format!("\"{text}\""))
-        }
+        "false" => Some(":json-false"),
+        "true" => Some("t"),
+        "null" => Some(":null"),
+        _ => None,
     }
 }
 
