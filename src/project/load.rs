@@ -12,8 +12,10 @@ use super::scripts::{find_script, load_scripts};
 use super::{Input, Overlay, ProjectError, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
+use crate::schema::rules::INVALID_PATTERN;
 use crate::schema::{Target, ToolEntry, check_tool, check_tools, compile_tool};
 use crate::script::Script;
+use crate::spec::rules::lone_backslash;
 use crate::spec::{FileKind, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
 use crate::text::{Location, SourceFile, SourceId, Sources, Span};
@@ -235,6 +237,7 @@ fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
     load.levels.allows.extend(allows);
     load.findings.extend(findings);
     let (definitions, findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
+    let lone = lone_backslash::places(&findings);
     load.findings.extend(findings);
     let is_damaged =
         |span: Span| damage.is_some() && span.of(&file.text).contains(char::REPLACEMENT_CHARACTER);
@@ -249,7 +252,10 @@ fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
         let mut tool = Tool { valid: tool.valid && !is_damaged(tool.span), ..tool };
         // What is wrong with a broken form was told already.
         if tool.valid {
-            let findings = check_tool(&tool);
+            let mut findings = check_tool(&tool);
+            findings.retain(|finding| {
+                *finding.rule != INVALID_PATTERN || !lone_backslash::is_in(&lone, finding.primary.span)
+            });
             tool.valid = !findings.iter().any(|finding| finding.severity == Severity::Error);
             load.findings.extend(findings);
         }

@@ -12,7 +12,7 @@ use super::ArgumentValidator;
 use crate::diagnostic::Diagnostic;
 use crate::spec::schema::is_of_type;
 use crate::spec::{Json, JsonKind, Member, members_to_map, nearest};
-use crate::text::Span;
+use crate::text::{Span, count};
 
 /// What is judged without a validator, or says nothing about values.
 const PLAIN: [&str; 14] = [
@@ -102,7 +102,7 @@ impl<'s> Judge<'s> {
             if has_reference(&schema) { None } else { ArgumentValidator::compile("", &schema).ok() }
         });
         let (_, violation) = validator.as_ref()?.first_violation(&value.to_value())?;
-        Some(Misfit::new(violation.to_string()))
+        Some(Misfit::new(violation.in_value()))
     }
 
     fn beyond_limits(&self, value: &Json) -> Option<Misfit> {
@@ -129,7 +129,9 @@ impl<'s> Judge<'s> {
         let key = keys.iter().find(|key| exceeds(size, key))?;
         let limit = self.get(key)?.to_value();
         Some(Misfit::new(match &value.kind {
-            JsonKind::String(_) => format!("it has {size} characters, and `:{key}` is {limit}"),
+            JsonKind::String(text) => {
+                format!("it has {}, and `:{key}` is {limit}", count(text.chars().count(), "character"))
+            }
             _ => format!("`:{key}` is {limit}"),
         }))
     }

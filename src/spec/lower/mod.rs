@@ -119,6 +119,9 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             },
         }
     }
+    for tool in &definitions.tools {
+        rules::lone_backslash::check(tool, text, &mut lowerer.findings);
+    }
     lowerer.note_mcp(&definitions);
     rules::type_as_string::merge(&mut lowerer.findings);
     fixes::settle_fixes(&mut lowerer.findings, text, tree, kind);

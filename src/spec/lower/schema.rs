@@ -7,6 +7,7 @@ use crate::spec::keywords::{self, TYPES, Takes};
 use crate::spec::rules;
 use crate::spec::schema::{Place, Schema};
 use crate::spec::{Json, JsonKind, Member};
+use crate::syntax::rules::not_json;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
@@ -67,6 +68,7 @@ impl Lowerer {
     ) -> Vec<Member> {
         let mut members = Vec::new();
         let mut written = Vec::new();
+        let around = Around::of(&entries, place);
         for entry in entries {
             let (key, key_span) = (entry.key.clone(), entry.key_span);
             let meant = match keywords::find(&key) {
@@ -76,7 +78,7 @@ impl Lowerer {
             // What was likely meant by a misspelt key is not missing.
             written.extend(meant.map(str::to_owned));
             written.push(key.clone());
-            let value = self.lower_keyword(entry, meant, place);
+            let value = self.lower_keyword(entry, meant, &around);
             members.extend(value.map(|value| Member { key, key_span, value }));
         }
         let schema = Schema { source: self.source, span, place, members: &members, written: &written };
@@ -85,30 +87,49 @@ impl Lowerer {
     }
 
     /// `meant` is the keyword that an unknown one may be a misspelling of.
-    fn lower_keyword(&mut self, entry: Entry, meant: Option<&'static str>, place: Place<'_>) -> Option<Json> {
+    fn lower_keyword(
+        &mut self,
+        entry: Entry,
+        meant: Option<&'static str>,
+        around: &Around<'_>,
+    ) -> Option<Json> {
         let key = entry.key.as_str();
         match key {
             "type" => return self.lower_type(entry.value),
-            "enum" => return self.lower_enum(entry.value),
-            "required" => return self.lower_required(entry.value, entry.key_span, place),
+            "enum" => return self.lower_enum(entry.value, &around.types),
+            "required" => {
+                return self.lower_required(entry.value, entry.key_span, around.place, around.has_properties);
+            }
             _ => {}
         }
         match keywords::find(key).map(|keyword| keyword.takes) {
             Some(Takes::Named) => self.lower_properties(&entry.key, entry.value),
-            Some(Takes::Schema) => self.lower_schema(&entry.key, entry.value, Place::Nested),
+            Some(Takes::Schema) => {
+                let place = if key == "items" { Place::Items } else { Place::Nested };
+                self.lower_schema(&entry.key, entry.value, place)
+            }
             Some(Takes::Schemas) => self.lower_union(&entry.key, entry.value),
             Some(
-                Takes::Text
+                takes @ (Takes::Text
                 | Takes::Flag
                 | Takes::Count
                 | Takes::Number
                 | Takes::Positive
                 | Takes::Vector
                 | Takes::Own
-                | Takes::Any,
-            ) => self.json_value(entry.value),
+                | Takes::Any),
+            ) => {
+                let told = self.findings.len();
+                let span = entry.value.span;
+                let value = self.json_value(entry.value);
+                let later = self.findings.get_mut(told..).unwrap_or_default();
+                for finding in later.iter_mut().filter(|finding| finding.primary.span == span) {
+                    not_json::expect(finding, &expected(takes, &entry.key, &around.types));
+                }
+                value
+            }
             None => {
-                let mut finding = self.unknown_keyword(&entry, meant, place);
+                let mut finding = self.unknown_keyword(&entry, meant, around.place);
                 // `:Type string`: the symbol is another mistake only because the key is one.
                 let is_word = meant == Some("type") && matches!(entry.value.kind, DatumKind::Symbol(_));
                 if let Some(finding) = finding.as_mut().filter(|_| is_word) {
@@ -199,13 +220,14 @@ impl Lowerer {
             }
         };
         let entries = match items.first().map(|first| &first.kind) {
+            // `(a (…) "b" (…))`: all of them are names.
+            Some(_) if has_bare_keys(&items) => {
+                self.findings.push(rules::bare_key::finding(self.at(span), &items));
+                items_of_pairs(items)
+            }
             None | Some(DatumKind::Keyword(_)) => {
                 // A property may have any name, `:type` and `:description:` among them: nothing is known here.
                 self.read_plist(items, &[])
-            }
-            Some(DatumKind::Symbol(_)) if has_bare_keys(&items) => {
-                self.findings.push(rules::bare_key::finding(self.at(span), &items));
-                items_of_pairs(items)
             }
             Some(_) => match alist_entries(&items) {
                 Some(entries) => {
@@ -266,11 +288,54 @@ impl Lowerer {
         for entry in entries {
             let name = Spanned::new(entry.key, entry.key_span);
             let place = if is_property { Place::Property(&name) } else { Place::Nested };
-            if let Some(value) = self.lower_schema(&name.value, entry.value, place) {
+            let span = entry.value.span;
+            let value = self.lower_schema(&name.value, entry.value, place);
+            // A property that could not be read is there all the same: `:required` may name it.
+            let unread = is_property.then_some(Json { span, kind: JsonKind::Bool(true) });
+            if let Some(value) = value.or(unread) {
                 members.push(Member { key: name.value, key_span: name.span, value });
             }
         }
         members
+    }
+}
+
+/// What the other keywords of a schema say of one.
+struct Around<'n> {
+    place: Place<'n>,
+    /// The types it names; none where it names none, or what could not be read.
+    types: Vec<String>,
+    has_properties: bool,
+}
+
+impl<'n> Around<'n> {
+    fn of(entries: &[Entry], place: Place<'n>) -> Self {
+        let value = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value.kind);
+        let types = match value("type") {
+            Some(DatumKind::Symbol(word) | DatumKind::String(word)) => vec![word.clone()],
+            Some(DatumKind::Vector(items)) => items
+                .iter()
+                .filter_map(|item| match &item.kind {
+                    DatumKind::Symbol(word) | DatumKind::String(word) => Some(word.clone()),
+                    _ => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        Self { place, types, has_properties: value("properties").is_some() }
+    }
+}
+
+/// The types of which the value of a keyword can be; empty: any.
+fn expected(takes: Takes, key: &str, types: &[String]) -> Vec<String> {
+    let one = |name: &str| vec![name.to_owned()];
+    match takes {
+        Takes::Text => one("string"),
+        Takes::Flag => one("boolean"),
+        Takes::Count | Takes::Number | Takes::Positive => one("number"),
+        Takes::Vector => one("array"),
+        Takes::Any if matches!(key, "default" | "const") => types.to_vec(),
+        Takes::Any | Takes::Own | Takes::Schema | Takes::Schemas | Takes::Named => Vec::new(),
     }
 }
 
@@ -289,25 +354,24 @@ fn is_key(datum: &Datum) -> bool {
     }
 }
 
-/// `(a (:type string) b (:type number))`: symbols where keywords belong.
+/// `(a (:type string) "b" (:type number))`: symbols or strings where keywords belong.
 fn has_bare_keys(items: &[Datum]) -> bool {
-    items.len().is_multiple_of(2)
-        && items.chunks(2).all(|pair| {
-            matches!(
-                pair,
-                [
-                    Datum { kind: DatumKind::Symbol(_) | DatumKind::Keyword(_), .. },
-                    Datum { kind: DatumKind::List(_), .. }
-                ]
-            )
-        })
+    let is_bare = |key: &Datum| matches!(&key.kind, DatumKind::Symbol(_) | DatumKind::String(_));
+    let is_pair = |pair: &[Datum]| match pair {
+        [key, value] => {
+            (is_bare(key) || matches!(key.kind, DatumKind::Keyword(_)))
+                && matches!(value.kind, DatumKind::List(_))
+        }
+        _ => false,
+    };
+    items.iter().step_by(2).any(is_bare) && items.chunks(2).all(is_pair)
 }
 
 fn items_of_pairs(items: Vec<Datum>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut items = items.into_iter();
     while let (Some(key), Some(value)) = (items.next(), items.next()) {
-        if let DatumKind::Symbol(word) | DatumKind::Keyword(word) = key.kind {
+        if let DatumKind::Symbol(word) | DatumKind::Keyword(word) | DatumKind::String(word) = key.kind {
             let word = word.strip_prefix(':').unwrap_or(&word).to_owned();
             entries.push(Entry { key: word, key_span: key.span, value });
         }
