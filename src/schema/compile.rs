@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::examples::{check_calls, check_defaults};
+use super::examples::{check_calls, check_defaults, schemas_in};
 use super::locate::locate_near;
 use super::plain::is_plain;
 use super::target::emit_definition;
-use super::{SchemaError, ToolEntry, references, rules};
+use super::{SchemaError, ToolEntry, ecma, references, rules};
 use crate::diagnostic::Diagnostic;
-use crate::spec::Tool;
 use crate::spec::keywords::{self, Takes};
+use crate::spec::{Member, Tool};
 use crate::text::Location;
 
 /// What a request holds of `tool`. A keyword that is no JSON Schema is still sent and not enforced.
@@ -33,18 +33,36 @@ fn check_compiled(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     let parameters = entry.definition.pointer("/function/parameters").unwrap_or(&Value::Null);
     references::check(tool, parameters, findings);
     let has_lost_references = !findings.is_empty();
+    for argument in &tool.arguments {
+        check_patterns(tool, &argument.schema, findings);
+    }
     for problem in &problems {
-        let is_text = parameters.pointer(&problem.path).is_some_and(Value::is_string);
-        findings.extend(report(tool, problem, is_text, has_lost_references));
+        let text = parameters.pointer(&problem.path).and_then(Value::as_str);
+        findings.extend(report(tool, problem, text, has_lost_references));
     }
     check_calls(tool, &entry.validator, findings);
 }
 
-/// What the validator says of a schema, where no rule said it already. `is_text`: it says it of a string.
+/// What is no pattern of ECMA-262, whatever the validator makes of it.
+fn check_patterns(tool: &Tool, schema: &[Member], findings: &mut Vec<Diagnostic>) {
+    for member in schema {
+        if member.key == "pattern"
+            && let Some(problem) = member.value.as_str().and_then(ecma::problem)
+        {
+            let location = Location { source: tool.source, span: member.span() };
+            findings.push(rules::invalid_pattern::finding(location, &problem));
+        }
+        for inside in schemas_in(member) {
+            check_patterns(tool, inside, findings);
+        }
+    }
+}
+
+/// What the validator says of a schema, where no rule said it already. `text`: the string that it says it of.
 fn report(
     tool: &Tool,
     problem: &SchemaError,
-    is_text: bool,
+    text: Option<&str>,
     has_lost_references: bool,
 ) -> Option<Diagnostic> {
     let location = Location { source: tool.source, span: locate_near(tool, &problem.path) };
@@ -52,7 +70,9 @@ fn report(
     let mut steps = problem.path.rsplit('/').skip_while(|step| step.parse::<usize>().is_ok());
     let (last, parent) = (steps.next().unwrap_or_default(), steps.next().unwrap_or_default());
     match keywords::find(last).map(|_| last) {
-        Some("pattern") if is_text => Some(rules::invalid_pattern::finding(location)),
+        Some("pattern") if text.is_some_and(|text| ecma::problem(text).is_none()) => {
+            Some(rules::invalid_pattern::unread(location))
+        }
         Some("dependentRequired") => Some(rules::invalid_schema::finding(location, problem)),
         // Everything else that a keyword takes was looked at when it was read, and so were the schemas of a plist.
         Some(_) => None,

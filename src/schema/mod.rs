@@ -9,6 +9,7 @@
 //! that was read; [`check_target`] makes findings of them. [`restore`] undoes what strict mode asks for.
 
 mod compile;
+mod ecma;
 mod examples;
 mod gptel;
 mod import;
