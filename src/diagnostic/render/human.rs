@@ -322,12 +322,12 @@ mod tests {
         assert!(!shown.contains(":::"), "{shown}");
     }
 
-    fn mended(text: &str, edits: &[Range<usize>]) -> String {
+    fn mended(text: &str, edits: &[(usize, usize)]) -> String {
         let mut sources = Sources::new();
         let source = sources.add(SourceFile::new("a.eld", text));
-        let primary = Location { source, span: Span::new(edits[0].start, edits[0].end) };
-        let edit = |range: &Range<usize>| crate::diagnostic::Edit {
-            span: Span::new(range.start, range.end),
+        let primary = Location { source, span: Span::new(edits[0].0, edits[0].1) };
+        let edit = |&(start, end): &(usize, usize)| crate::diagnostic::Edit {
+            span: Span::new(start, end),
             replacement: String::from("new"),
         };
         let finding = Diagnostic::new(&rules::UNCLOSED, primary, "wrong")
@@ -339,11 +339,11 @@ mod tests {
     fn a_repair_of_a_long_line_is_cut_around_it() {
         let text = format!("{}old{}\n", "é ".repeat(300), " z".repeat(300));
         let at = text.find("old").unwrap();
-        let shown = mended(&text, &[at..at + 3]);
+        let shown = mended(&text, &[(at, at + 3)]);
         assert!(shown.contains(" é new z ") && shown.contains(" z..."), "{shown}");
         assert!(widest(&shown) < 200, "{shown}");
         // One part of a repair would be another one.
-        let shown = mended(&text, &[0..2, at..at + 3]);
+        let shown = mended(&text, &[(0, 2), (at, at + 3)]);
         assert!(
             shown.contains("help: write new") && !shown.contains("newé") && widest(&shown) < 200,
             "{shown}"
@@ -363,7 +363,7 @@ mod tests {
                 assert_eq!(shown, same);
             }
         }
-        assert!(mended(text, &[7..10]).contains("2 +  new\n"), "{}", mended(text, &[7..10]));
+        assert!(mended(text, &[(7, 10)]).contains("2 +  new\n"), "{}", mended(text, &[(7, 10)]));
     }
 
     #[test]

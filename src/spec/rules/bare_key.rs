@@ -42,10 +42,14 @@ pub(in crate::spec) fn finding(at: Location, items: &[Datum]) -> Diagnostic {
         }
         None => Diagnostic::new(&BARE_KEY, at, "a key without its colon"),
     };
-    let edit = |(span, word, is_string): (Span, &String, bool)| match is_string {
+    let edit = |(span, word, is_string): (Span, &String, bool)| {
+        let colon = Edit { span: Span { end: span.start, ..span }, replacement: String::from(":") };
+        let name = word.strip_prefix(':').unwrap_or(word);
+        if !is_string {
+            return Some(colon);
+        }
         // Of another name nobody knows how it is written as a symbol.
-        true => is_plain(word).then(|| Edit { span, replacement: format!(":{}", word.strip_prefix(':').unwrap_or(word)) }),
-        false => Some(Edit { span: Span { end: span.start, ..span }, replacement: String::from(":") }),
+        is_plain(word).then(|| Edit { span, replacement: format!(":{name}") })
     };
     let title = if bare().any(|(_, _, is_string)| is_string) { "write keywords" } else { "write the colon" };
     let edits: Option<Vec<Edit>> = bare().map(edit).collect();

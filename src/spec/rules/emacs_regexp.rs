@@ -5,7 +5,8 @@ rule! {
     /// a :pattern in the syntax of Emacs or of a JavaScript literal
     ///
     /// A `:pattern` is an ECMA-262 regular expression: groups are `(…)`, alternatives `|`, a text's start and end `^` and `$`, a class of letters
-    /// `[A-Za-z]`. In it `\\(`, `\\|` and `\\'` of Emacs are the characters themselves, and `[[:alpha:]]` is a class of six characters. JavaScript's slashes, `/^a$/i`, are no part of a pattern.
+    /// `[A-Za-z]`. In it `\\(`, `\\|` and `\\'` of Emacs are the characters themselves, and `[[:alpha:]]` is a class of six characters. The slashes
+    /// of a JavaScript literal, `/^a$/i`, are no part of it.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :pattern "^\\(on\\|off\\)$")))

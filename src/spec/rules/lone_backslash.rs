@@ -34,10 +34,14 @@ fn check_members(tool: &Tool, schema: &[Member], text: &str, findings: &mut Vec<
             }
             (Takes::Schema, JsonKind::Object(members)) => check_members(tool, members, text, findings),
             (Takes::Schema | Takes::Schemas, JsonKind::Array(items)) => {
-                items.iter().for_each(|item| check_schema(tool, item, text, findings));
+                for item in items {
+                    check_schema(tool, item, text, findings);
+                }
             }
             (Takes::Named, JsonKind::Object(named)) => {
-                named.iter().for_each(|member| check_schema(tool, &member.value, text, findings));
+                for member in named {
+                    check_schema(tool, &member.value, text, findings);
+                }
             }
             _ => {}
         }
