@@ -96,10 +96,25 @@ pub(super) fn say_findings(findings: &[Diagnostic], sources: &Sources) {
 }
 
 fn write_findings(out: &mut impl Write, findings: &[Diagnostic], sources: &Sources) -> std::io::Result<()> {
-    for finding in findings {
+    for finding in findings.iter().take(MAX_FINDINGS) {
         writeln!(out, "{}\n", render::render_human(finding, sources, true))?;
     }
+    if let Some(more) = describe_more(findings.len()) {
+        writeln!(out, "{more}")?;
+    }
     out.flush()
+}
+
+/// The most findings that people are shown: nobody reads more, and each has several lines.
+pub(super) const MAX_FINDINGS: usize = 1_000;
+
+/// What is said of those that are not shown.
+pub(super) fn describe_more(findings: usize) -> Option<String> {
+    let more = findings.checked_sub(MAX_FINDINGS).filter(|more| *more > 0)?;
+    Some(format!(
+        "and {}, not shown here; `--format concise` of `check` lists all",
+        count(more, "more finding")
+    ))
 }
 
 /// Writes a unified diff to stdout: for a terminal without what it would obey, for a program byte for byte, since it is to

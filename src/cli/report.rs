@@ -1,7 +1,7 @@
 //! What a check found, in each format.
 
 use super::args::Format;
-use super::output::{describe_summary, print, print_all, print_findings, say};
+use super::output::{MAX_FINDINGS, describe_more, describe_summary, print, print_all, print_findings, say};
 use crate::diagnostic::{Diagnostic, Summary, render};
 use crate::project::{Load, ScriptState, rules};
 use crate::text::count;
@@ -10,8 +10,13 @@ use crate::text::count;
 pub(super) fn print_report(load: &Load, format: Format, strict: bool) {
     match format {
         Format::Human => print_findings(&load.findings, &load.sources),
-        Format::Concise => print_lines(load, render::render_concise),
-        Format::Github => print_lines(load, render::render_github),
+        Format::Concise => print_lines(load, usize::MAX, render::render_concise),
+        Format::Github => {
+            print_lines(load, MAX_FINDINGS, render::render_github);
+            if let Some(more) = describe_more(load.findings.len()) {
+                print(&format!("{more}\n"));
+            }
+        }
         Format::Json => {
             let report = render::json_report(&load.findings, &load.sources);
             print(&format!("{}\n", serde_json::to_string_pretty(&report).unwrap_or_default()));
@@ -58,8 +63,8 @@ fn describe_fixes(load: &Load) -> String {
     }
 }
 
-fn print_lines(load: &Load, render: fn(&Diagnostic, &crate::text::Sources) -> String) {
-    print_all(load.findings.iter().map(|finding| render(finding, &load.sources) + "\n"));
+fn print_lines(load: &Load, most: usize, render: fn(&Diagnostic, &crate::text::Sources) -> String) {
+    print_all(load.findings.iter().take(most).map(|finding| render(finding, &load.sources) + "\n"));
 }
 
 /// The spec files, and the scripts that were found good.

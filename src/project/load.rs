@@ -11,11 +11,12 @@ use super::scripts::{find_script, load_scripts};
 use super::{Input, Overlay, ProjectError, names, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
-use crate::schema::rules::repeats;
+use crate::schema::rules::{INVALID_PATTERN, repeats};
 use crate::schema::{
     Target, ToolEntry, check_count, check_target, check_tool, compile_tool, emit_definition,
 };
 use crate::script::Script;
+use crate::spec::rules::lone_backslash;
 use crate::spec::{FileKind, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
 use crate::text::{Location, SourceFile, SourceId, Sources, Span};
@@ -318,6 +319,7 @@ fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
     load.levels.allows.extend(allows);
     load.findings.extend(findings);
     let (definitions, findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
+    let lone = lone_backslash::places(&findings);
     load.findings.extend(findings);
     let is_damaged =
         |span: Span| damage.is_some() && span.of(&file.text).contains(char::REPLACEMENT_CHARACTER);
@@ -332,7 +334,10 @@ fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
         let mut tool = Tool { valid: tool.valid && !is_damaged(tool.span), ..tool };
         // What is wrong with a broken form was told already.
         if tool.valid {
-            let findings = check_tool(&tool);
+            let mut findings = check_tool(&tool);
+            findings.retain(|finding| {
+                *finding.rule != INVALID_PATTERN || !lone_backslash::is_in(&lone, finding.primary.span)
+            });
             tool.valid = !findings.iter().any(|finding| finding.severity == Severity::Error);
             load.findings.extend(findings);
         }

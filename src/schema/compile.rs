@@ -6,7 +6,8 @@ use super::examples::{check_calls, check_defaults};
 use super::locate::locate_near;
 use super::plain::is_plain;
 use super::target::emit_definition;
-use super::{SchemaError, ToolEntry, references, rules};
+use super::walk::schemas_of;
+use super::{SchemaError, ToolEntry, ecma, references, rules};
 use crate::diagnostic::Diagnostic;
 use crate::spec::Tool;
 use crate::spec::keywords::{self, Takes};
@@ -33,18 +34,29 @@ fn check_compiled(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     let parameters = entry.definition.pointer("/function/parameters").unwrap_or(&Value::Null);
     references::check(tool, parameters, findings);
     let has_lost_references = !findings.is_empty();
+    check_patterns(tool, findings);
     for problem in &problems {
-        let is_text = parameters.pointer(&problem.path).is_some_and(Value::is_string);
-        findings.extend(report(tool, problem, is_text, has_lost_references));
+        let text = parameters.pointer(&problem.path).and_then(Value::as_str);
+        findings.extend(report(tool, problem, text, has_lost_references));
     }
     check_calls(tool, &entry.validator, findings);
 }
 
-/// What the validator says of a schema, where no rule said it already. `is_text`: it says it of a string.
+/// What is no pattern of ECMA-262, whatever the validator makes of it.
+fn check_patterns(tool: &Tool, findings: &mut Vec<Diagnostic>) {
+    for member in schemas_of(tool).flat_map(|(_, schema)| schema).filter(|member| member.key == "pattern") {
+        if let Some(problem) = member.value.as_str().and_then(ecma::problem) {
+            let location = Location { source: tool.source, span: member.span() };
+            findings.push(rules::invalid_pattern::finding(location, &problem));
+        }
+    }
+}
+
+/// What the validator says of a schema, where no rule said it already. `text`: the string that it says it of.
 fn report(
     tool: &Tool,
     problem: &SchemaError,
-    is_text: bool,
+    text: Option<&str>,
     has_lost_references: bool,
 ) -> Option<Diagnostic> {
     let location = Location { source: tool.source, span: locate_near(tool, &problem.path) };
@@ -52,7 +64,9 @@ fn report(
     let mut steps = problem.path.rsplit('/').skip_while(|step| step.parse::<usize>().is_ok());
     let (last, parent) = (steps.next().unwrap_or_default(), steps.next().unwrap_or_default());
     match keywords::find(last).map(|_| last) {
-        Some("pattern") if is_text => Some(rules::invalid_pattern::finding(location)),
+        Some("pattern") if text.is_some_and(|text| ecma::problem(text).is_none()) => {
+            Some(rules::invalid_pattern::unread(location))
+        }
         Some("dependentRequired") => Some(rules::invalid_schema::finding(location, problem)),
         // Everything else that a keyword takes was looked at when it was read, and so were the schemas of a plist.
         Some(_) => None,

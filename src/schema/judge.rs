@@ -14,7 +14,7 @@ use crate::spec::keywords::is_annotation;
 use crate::spec::schema::is_of_type;
 use crate::spec::{Json, JsonKind, Member, members_to_map, nearest, same_key};
 use crate::syntax::quoted;
-use crate::text::Span;
+use crate::text::{Span, count};
 
 /// What is judged without a validator.
 const JUDGED: [&str; 8] =
@@ -89,7 +89,7 @@ impl<'s> Judge<'s> {
             if has_reference(&schema) { None } else { ArgumentValidator::compile("", &schema).ok() }
         });
         let (_, violation) = validator.as_ref()?.first_violation(&value.to_value())?;
-        Some(Misfit::new(violation.to_string()))
+        Some(Misfit::new(violation.in_value()))
     }
 
     fn beyond_limits(&self, value: &Json) -> Option<Misfit> {
@@ -118,7 +118,7 @@ impl<'s> Judge<'s> {
             ),
             JsonKind::String(text) => {
                 let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-                let found = format!("it has {length} characters, and ");
+                let found = format!("it has {}, and ", count(length as usize, "character"));
                 (f64::from(length), found, &["minLength", "maxLength"])
             }
             JsonKind::Null | JsonKind::Bool(_) | JsonKind::Array(_) | JsonKind::Object(_) => return None,

@@ -10,6 +10,7 @@
 
 mod circles;
 mod compile;
+mod ecma;
 mod examples;
 mod gptel;
 mod import;

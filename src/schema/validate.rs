@@ -39,6 +39,14 @@ impl std::fmt::Display for Violation {
     }
 }
 
+impl Violation {
+    /// As shown, for a value that the reader sees: `n: …` where it is shown as `.n: …`.
+    pub(super) fn in_value(&self) -> String {
+        let shown = self.to_string();
+        shown.strip_prefix('.').map(str::to_owned).unwrap_or(shown)
+    }
+}
+
 /// At most this many violations are reported for one call; hostile arguments could break thousands.
 const MAX_VIOLATIONS: usize = 20;
 

@@ -18,7 +18,10 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
     let mut form = vec![symbol(head, tool.span)];
     let mut entry = |key: &str, value: Datum| form.extend([keyword(key, value.span), value]);
     entry("name", string(&tool.name));
-    entry("description", string(&tool.description));
+    // None is sent as an empty one.
+    if !tool.description.value.is_empty() {
+        entry("description", string(&tool.description));
+    }
     if !tool.arguments.is_empty() {
         entry("args", list(tool.arguments.iter().map(plist_of_argument).collect(), tool.span));
     }

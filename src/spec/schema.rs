@@ -17,6 +17,8 @@ pub(in crate::spec) enum Place<'n> {
     },
     /// It is the property of this name.
     Property(&'n Spanned<String>),
+    /// It is that of the elements of an array.
+    Items,
     /// It is elsewhere inside another schema.
     Nested,
 }

@@ -97,6 +97,39 @@ fn real_definitions_become_specs() {
     }
 }
 
+/// Where the schema stands tells the format; another one would read the tool without its arguments.
+#[test]
+fn a_definition_of_another_format_is_not_read_without_its_arguments() {
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    for of in ImportFormat::ALL {
+        let text = wrap(of, "weather", "The weather.", &schema).to_string();
+        for from in ImportFormat::ALL {
+            let (import, sources) = import(&text, Some(from));
+            let told = lines(&import, &sources);
+            match import.tools.as_slice() {
+                [tool] => assert_eq!(tool.arguments.len(), 1, "{text} as {}: {told}", from.as_str()),
+                [] => assert!(told.contains("DT602") && of != from, "{text} as {}: {told}", from.as_str()),
+                _ => panic!("{told}"),
+            }
+        }
+    }
+    let text = wrap(ImportFormat::Anthropic, "weather", "The weather.", &schema).to_string();
+    let (import, sources) = import(&text, Some(ImportFormat::OpenAi));
+    assert!(import.tools.is_empty());
+    assert!(
+        lines(&import, &sources).contains("looks like anthropic and not like openai; leave `--from` out")
+    );
+}
+
+#[test]
+fn what_has_no_description_gets_none() {
+    let (import, _) = import(r#"{"name": "now", "inputSchema": {}}"#, None);
+    let form = printed(&import.tools[0]);
+    assert!(!form.contains(":description"), "{form}");
+    let read = read_back(&form, FileKind::Specs);
+    assert_eq!(emit(Target::Mcp, &read), emit(Target::Mcp, &import.tools));
+}
+
 // --- the way there and back ----------------------------------------------------------------------------------
 
 /// A definition of a format, as the target of that name emits it.

@@ -218,3 +218,31 @@ fn the_project_has_something_of_everything() {
     assert!(findings.iter().any(|finding| is_script(&finding)));
     assert!(findings.iter().any(|finding| finding["file"] == "specs/größe 100%.eld"));
 }
+
+/// Nobody reads ten thousand findings; what programs read is complete.
+#[test]
+fn people_are_shown_a_thousand_findings() {
+    let folder = tempfile::tempdir().unwrap();
+    let tool = |number: usize| {
+        format!("(deftool :name \"a{number}\" :description \"Do a.\" :args ((:name \"x\" :type strng)))\n")
+    };
+    fs::write(folder.path().join("many.eld"), (0..1_200).map(tool).collect::<String>()).unwrap();
+    let written = |format: &str| {
+        Ended::of(command_in(folder.path(), &["check", "many.eld", "--format", format]).output().unwrap())
+            .stdout
+    };
+    let human = written("human");
+    assert_eq!(human.matches("error[DT204]").count(), 1_000);
+    assert!(
+        human.ends_with("\nand 200 more findings, not shown here; `--format concise` of `check` lists all\n")
+    );
+    let github = written("github");
+    assert_eq!(github.lines().count(), 1_001);
+    assert!(
+        github
+            .ends_with("\nand 200 more findings, not shown here; `--format concise` of `check` lists all\n")
+    );
+    assert_eq!(written("concise").lines().count(), 1_200);
+    let json: Value = serde_json::from_str(&written("json")).unwrap();
+    assert_eq!(json["findings"].as_array().unwrap().len(), 1_200);
+}

@@ -1,8 +1,10 @@
 //! Findings with their source lines, as rustc shows them.
 //!
 //! The renderer scans all it is given, several times. It is given a window of bounded size around each place, so that
-//! a file of one long line costs no more than another.
+//! a file of one long line costs no more than another, and of lines too long to be read only a part. Lines end in LF in it,
+//! however the file writes them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
@@ -15,6 +17,16 @@ const MAX_WINDOW: usize = 16 * 1024;
 
 /// The most that is shown of a line before and after the places on it, in bytes.
 const MAX_BESIDE: usize = 500;
+
+/// Places farther apart than this, in columns, are shown apart, and of a longer one only the start: the renderer cuts no
+/// line between two places.
+const MAX_COLUMNS: usize = 100;
+
+/// A line of a repair that is longer, in characters, is cut around what changes.
+const MAX_PATCH: usize = 160;
+
+/// What is shown of such a line before and after what changes, in bytes.
+const BESIDE_PATCH: usize = 60;
 
 /// One finding, several lines, without a line end. `styled`: with terminal colours.
 pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> String {
@@ -30,33 +42,37 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
     let mut groups = Vec::new();
     let mut moved = Vec::new();
     if let Some(file) = sources.get(finding.primary.source) {
-        let (near, far) = together(finding);
+        let (near, far) = together(finding, file);
+        let shown = shown_part(file, finding.primary.span);
         let spans: Vec<Span> = [finding.primary.span]
             .into_iter()
             .chain(near.iter().map(|(location, _)| location.span))
             .collect();
-        let window = Window::around(file, &spans);
-        let mut primary = AnnotationKind::Primary.span(window.range(finding.primary.span));
+        let window = Window::around(file, &spans, MAX_BESIDE);
+        let mut primary = AnnotationKind::Primary.span(window.range(shown));
         if let Some(label) = &finding.label {
             primary = primary.label(label.as_str());
         }
-        let mut snippet =
-            Snippet::source(window.text).line_start(window.line).path(file.name.as_str()).annotation(primary);
+        let mut snippet = Snippet::source(window.text.clone())
+            .line_start(window.line)
+            .path(file.name.as_str())
+            .annotation(primary);
         for (location, message) in near {
-            snippet =
-                snippet.annotation(AnnotationKind::Context.span(window.range(location.span)).label(message));
+            let shown = shown_part(file, location.span);
+            snippet = snippet.annotation(AnnotationKind::Context.span(window.range(shown)).label(message));
         }
         moved.extend(window.moved(file, finding.primary.span));
         group = group.element(snippet);
         for (location, message) in far {
             if let Some(file) = sources.get(location.source) {
-                let window = Window::around(file, &[location.span]);
+                let window = Window::around(file, &[location.span], MAX_BESIDE);
+                let shown = window.range(shown_part(file, location.span));
                 moved.extend(window.moved(file, location.span));
                 group = group.element(
                     Snippet::source(window.text)
                         .line_start(window.line)
                         .path(file.name.as_str())
-                        .annotation(AnnotationKind::Context.span(window.range(location.span)).label(message)),
+                        .annotation(AnnotationKind::Context.span(shown).label(message)),
                 );
             }
         }
@@ -67,17 +83,17 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
     groups.push(group);
     if let (Some(fix), Some(file)) = (&finding.fix, sources.get(finding.primary.source)) {
         let spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
-        let window = Window::around(file, &spans);
         // A fix that does not fit is applied all the same; a part of it would be shown as another one.
-        if spans.iter().all(|span| window.holds(*span)) {
+        let mut shown = Group::with_title(Level::HELP.secondary_title(fix.title.as_str()));
+        if let Some(window) = Window::of_patch(file, &spans) {
+            let ranges: Vec<Range<usize>> = spans.iter().map(|span| window.range(*span)).collect();
             let mut snippet = Snippet::source(window.text).line_start(window.line).path(file.name.as_str());
-            for edit in &fix.edits {
-                snippet = snippet.patch(Patch::new(window.range(edit.span), edit.replacement.as_str()));
+            for (edit, range) in fix.edits.iter().zip(ranges) {
+                snippet = snippet.patch(Patch::new(range, edit.replacement.as_str()));
             }
-            groups.push(Group::with_title(Level::HELP.secondary_title(fix.title.as_str())).element(snippet));
-        } else {
-            groups.push(Group::with_title(Level::HELP.secondary_title(fix.title.as_str())));
+            shown = shown.element(snippet);
         }
+        groups.push(shown);
     }
     let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
     correct(renderer.render(&groups), &moved)
@@ -86,13 +102,28 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
 type Labels<'d> = Vec<(Location, &'d str)>;
 
 /// The labels that are shown in the window of the primary place, and the others.
-fn together(finding: &Diagnostic) -> (Labels<'_>, Labels<'_>) {
+fn together<'d>(finding: &'d Diagnostic, file: &SourceFile) -> (Labels<'d>, Labels<'d>) {
     let primary = finding.primary;
+    let column = |at: u32| file.line_column(at).column;
     finding.labels.iter().map(|label| (label.location, label.message.as_str())).partition(|(location, _)| {
         let start = location.span.start.min(primary.span.start);
         let end = location.span.end.max(primary.span.start);
-        location.source == primary.source && ((end - start) as usize) < MAX_WINDOW / 2
+        location.source == primary.source
+            && ((end - start) as usize) < MAX_WINDOW / 2
+            && column(location.span.start).abs_diff(column(primary.span.start)) <= MAX_COLUMNS
     })
+}
+
+/// Of a span that makes a line longer than is read, the start.
+fn shown_part(file: &SourceFile, span: Span) -> Span {
+    let column = |at: u32| file.line_column(at).column;
+    if column(span.start).abs_diff(column(span.end)) <= MAX_COLUMNS {
+        return span;
+    }
+    let tail = file.text.get(span.range()).unwrap_or("");
+    let line = tail.lines().next().unwrap_or("");
+    let length = line.char_indices().nth(MAX_COLUMNS).map_or(line.len(), |(at, _)| at);
+    Span::new(span.start as usize, span.start as usize + length.max(1))
 }
 
 /// A place that the renderer names by its column in the window.
@@ -124,38 +155,81 @@ fn correct(text: String, moved: &[Moved]) -> String {
 
 /// The lines of a file that some spans touch, long ones cut.
 struct Window<'f> {
-    text: &'f str,
+    /// What is shown; it has no CR before LF.
+    text: Cow<'f, str>,
     line: usize,
+    /// What of the file that is.
+    source: &'f str,
     start: usize,
     /// The first line is cut at its start.
     is_cut: bool,
+    /// Bytes before it that stand for what was cut off.
+    mark: usize,
 }
 
 impl<'f> Window<'f> {
-    fn around(file: &'f SourceFile, spans: &[Span]) -> Self {
+    /// `beside`: the most that is shown of a line before and after the spans, in bytes.
+    fn around(file: &'f SourceFile, spans: &[Span], beside: usize) -> Self {
         let text: &str = &file.text;
         let first = spans.iter().map(|span| span.start as usize).min().unwrap_or(0).min(text.len());
         let last = spans.iter().map(|span| span.end as usize).max().unwrap_or(0).clamp(first, text.len());
         let last = last.min(first + MAX_WINDOW);
         let bytes = text.as_bytes();
-        let before = first.saturating_sub(MAX_BESIDE);
+        let before = first.saturating_sub(beside);
         let line_start = memchr::memrchr(b'\n', bytes.get(before..first).unwrap_or_default());
         let is_cut = line_start.is_none() && before > 0 && bytes.get(before - 1) != Some(&b'\n');
         let start = floor(text, line_start.map_or(before, |at| before + at + 1));
-        let after = (last + MAX_BESIDE).min(text.len());
+        let after = (last + beside).min(text.len());
         let line_end = memchr::memchr(b'\n', bytes.get(last..after).unwrap_or_default());
         let end = floor(text, line_end.map_or(after, |at| last + at));
         let line = file.line_column(start as u32).line;
-        Self { text: text.get(start..end).unwrap_or(""), line, start, is_cut }
+        let source = text.get(start..end).unwrap_or("");
+        let text = if source.contains('\r') {
+            let shown = source.replace("\r\n", "\n");
+            // The line end itself is outside of the window.
+            let ends_line = shown.ends_with('\r') && bytes.get(end) == Some(&b'\n');
+            Cow::Owned(if ends_line { shown.trim_end_matches('\r').to_owned() } else { shown })
+        } else {
+            Cow::Borrowed(source)
+        };
+        Self { text, line, source, start, is_cut, mark: 0 }
+    }
+
+    /// The lines that a repair changes, if it is to be shown: lines too long to be read are cut around it.
+    fn of_patch(file: &'f SourceFile, spans: &[Span]) -> Option<Self> {
+        let is_wide =
+            |window: &Self, limit: usize| window.text.lines().any(|line| line.chars().nth(limit).is_some());
+        let mut window = Self::around(file, spans, MAX_BESIDE);
+        if is_wide(&window, MAX_PATCH) {
+            window = Self::around(file, spans, BESIDE_PATCH).marked(file);
+        }
+        (spans.iter().all(|span| window.holds(*span)) && !is_wide(&window, MAX_PATCH + 2 * BESIDE_PATCH))
+            .then_some(window)
+    }
+
+    /// With `...` where a line was cut.
+    fn marked(mut self, file: &SourceFile) -> Self {
+        let after = file.text.get(self.start + self.source.len()..).unwrap_or("");
+        let is_whole = after.is_empty() || after.starts_with('\n') || self.source.ends_with('\r');
+        let (before, after) = (if self.is_cut { "..." } else { "" }, if is_whole { "" } else { "..." });
+        self.mark = before.len();
+        self.text = Cow::Owned(format!("{before}{}{after}", self.text));
+        self
     }
 
     fn holds(&self, span: Span) -> bool {
-        span.start as usize >= self.start && span.end as usize <= self.start + self.text.len()
+        span.start as usize >= self.start && span.end as usize <= self.start + self.source.len()
     }
 
     /// A span inside the window, on character boundaries whatever the span is.
     fn range(&self, span: Span) -> Range<usize> {
-        let inside = |at: u32| floor(self.text, (at as usize).saturating_sub(self.start));
+        let inside = |at: u32| {
+            let at = floor(self.source, (at as usize).saturating_sub(self.start));
+            let before = self.source.get(..at).unwrap_or("");
+            let in_line_end = before.ends_with('\r') && !self.text.ends_with('\r');
+            let shown = at - before.matches("\r\n").count() - usize::from(in_line_end);
+            floor(&self.text, shown + self.mark)
+        };
         let start = inside(span.start);
         start..inside(span.end).max(start)
     }
@@ -228,6 +302,68 @@ mod tests {
         let shown = told(&text, text.len() - 6..text.len() - 1, Some(400..403));
         assert!(shown.contains("--> a.eld:1:80007\n"), "{shown}");
         assert!(shown.contains("::: a.eld:1:401\n"), "{shown}");
+    }
+
+    fn widest(text: &str) -> usize {
+        text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn places_far_apart_on_one_line_make_no_wide_line() {
+        let text = format!("(one) {}(two) {}", "x ".repeat(220), "y ".repeat(300));
+        let two = text.find("(two)").unwrap();
+        let shown = told(&text, two..two + 5, Some(0..5));
+        assert!(shown.contains(&format!("--> a.eld:1:{}\n", two + 1)), "{shown}");
+        assert!(shown.contains("::: a.eld:1:1\n"), "{shown}");
+        assert!(widest(&shown) < 170, "{shown}");
+        let shown = told(&text, 0..text.len(), None);
+        assert!(shown.contains("--> a.eld:1:1\n") && widest(&shown) < 170, "{shown}");
+        let shown = told(&text, 0..5, Some(6..11));
+        assert!(!shown.contains(":::"), "{shown}");
+    }
+
+    fn mended(text: &str, edits: &[(usize, usize)]) -> String {
+        let mut sources = Sources::new();
+        let source = sources.add(SourceFile::new("a.eld", text));
+        let primary = Location { source, span: Span::new(edits[0].0, edits[0].1) };
+        let edit = |&(start, end): &(usize, usize)| crate::diagnostic::Edit {
+            span: Span::new(start, end),
+            replacement: String::from("new"),
+        };
+        let finding = Diagnostic::new(&rules::UNCLOSED, primary, "wrong")
+            .fixed_by_edits("write new", edits.iter().map(edit).collect());
+        render_human(&finding, &sources, false)
+    }
+
+    #[test]
+    fn a_repair_of_a_long_line_is_cut_around_it() {
+        let text = format!("{}old{}\n", "é ".repeat(300), " z".repeat(300));
+        let at = text.find("old").unwrap();
+        let shown = mended(&text, &[(at, at + 3)]);
+        assert!(shown.contains(" é new z ") && shown.contains(" z..."), "{shown}");
+        assert!(widest(&shown) < 200, "{shown}");
+        // One part of a repair would be another one.
+        let shown = mended(&text, &[(0, 2), (at, at + 3)]);
+        assert!(
+            shown.contains("help: write new") && !shown.contains("newé") && widest(&shown) < 200,
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn lines_of_crlf_are_shown_as_others() {
+        let text = "(one\r\n two\r\n three)\r\n";
+        for (range, label) in [(1..4, None), (7..10, Some(13..18)), (1..10, None), (4..7, None)] {
+            let shown = told(text, range.clone(), label.clone());
+            assert!(!shown.contains('␍') && !shown.contains('\r'), "{shown}");
+            let lf = |at: usize| at - text[..at].matches('\r').count();
+            let moved = |range: Range<usize>| lf(range.start)..lf(range.end);
+            if range != (4..7) {
+                let same = told(&text.replace('\r', ""), moved(range), label.map(moved));
+                assert_eq!(shown, same);
+            }
+        }
+        assert!(mended(text, &[(7, 10)]).contains("2 +  new\n"), "{}", mended(text, &[(7, 10)]));
     }
 
     #[test]

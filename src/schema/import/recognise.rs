@@ -27,13 +27,17 @@ pub(super) fn find_definitions<'j>(
             }
         }
         JsonKind::Object(_) if from == Some(ImportFormat::JsonSchema) => {
-            found.push(Definition { format: ImportFormat::JsonSchema, json: value });
+            // A schema may have properties called `tools`, but not they alone.
+            if has_schema(value, ImportFormat::JsonSchema) || !find_inside(value, from, found, told) {
+                add(ImportFormat::JsonSchema, value, found, told);
+            }
         }
         JsonKind::Object(members) => {
             if !find_inside(value, from, found, told) {
-                match from.or_else(|| recognise(value)) {
-                    Some(format) => found.push(Definition { format, json: value }),
-                    None => tell_unknown(value, members, told),
+                match (from, recognise(value)) {
+                    (Some(format), _) => add(format, value, found, told),
+                    (None, Some(format)) => found.push(Definition { format, json: value }),
+                    (None, None) => tell_unknown(value, members, told),
                 }
             }
         }
@@ -41,6 +45,41 @@ pub(super) fn find_definitions<'j>(
             told.tell(rules::unknown_tool_shape::unknown(told.at(value.span)));
         }
     }
+}
+
+/// Adds what is said to be of `format`, unless its schema stands where another format has it: then that would be lost.
+fn add<'j>(format: ImportFormat, value: &'j Json, found: &mut Vec<Definition<'j>>, told: &mut Told) {
+    let of_other = recognise(value)
+        .filter(|other| !has_schema(value, format) && has_schema(value, *other))
+        .map(|other| (other, schema_key(value, other)));
+    match of_other {
+        Some((other, key)) => {
+            let brace = crate::text::Span { start: value.span.start, end: value.span.start + 1 };
+            let span = key.unwrap_or(brace);
+            told.tell(rules::unknown_tool_shape::of_other(told.at(span), format, other));
+        }
+        None => found.push(Definition { format, json: value }),
+    }
+}
+
+/// The keys under which a format has the schema of the parameters.
+fn schema_keys(format: ImportFormat) -> &'static [&'static str] {
+    match format {
+        ImportFormat::OpenAi => &["function", "parameters"],
+        ImportFormat::OpenAiResponses => &["parameters"],
+        ImportFormat::Anthropic => &["input_schema"],
+        ImportFormat::Gemini => &["parameters", "parametersJsonSchema", "parameters_json_schema"],
+        ImportFormat::Mcp => &["inputSchema"],
+        ImportFormat::JsonSchema => &["properties", "$schema", "$ref", "$defs", "definitions"],
+    }
+}
+
+fn schema_key(value: &Json, format: ImportFormat) -> Option<crate::text::Span> {
+    schema_keys(format).iter().find_map(|key| value.get(key)).map(|member| member.key_span)
+}
+
+fn has_schema(value: &Json, format: ImportFormat) -> bool {
+    schema_key(value, format).is_some()
 }
 
 /// Looks into what holds definitions beside other things; whether it is that.

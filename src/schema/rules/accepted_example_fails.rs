@@ -20,5 +20,5 @@ rule! {
 }
 
 pub(in crate::schema) fn finding(at: Location, violation: &Violation) -> Diagnostic {
-    Diagnostic::new(&ACCEPTED_EXAMPLE_FAILS, at, format!("the schema refuses what `:accepts` gives: {violation}"))
+    Diagnostic::new(&ACCEPTED_EXAMPLE_FAILS, at, format!("the schema refuses what `:accepts` gives: {}", violation.in_value()))
 }

@@ -1,4 +1,5 @@
 use crate::diagnostic::{Diagnostic, rule};
+use crate::schema::ImportFormat;
 use crate::text::Location;
 
 rule! {
@@ -27,4 +28,11 @@ pub(crate) fn unknown(location: Location) -> Diagnostic {
     finding(location, String::from("this has the shape of no tool definition"))
         .note("known are the tools of OpenAI, Anthropic, Gemini and MCP, and a JSON Schema of an object")
         .note("where the shape does not tell, `--from` does")
+}
+
+/// It is said to be of one format and looks like another.
+pub(crate) fn of_other(location: Location, said: ImportFormat, other: ImportFormat) -> Diagnostic {
+    let (said, other) = (said.as_str(), other.as_str());
+    finding(location, format!("this looks like {other} and not like {said}; leave `--from` out"))
+        .note("read as what it is not, it would lose its arguments")
 }

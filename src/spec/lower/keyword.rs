@@ -64,12 +64,12 @@ impl Lowerer {
         Json { span, kind: JsonKind::String(word) }
     }
 
-    /// The value of `:enum`: a vector of constants.
-    pub(super) fn lower_enum(&mut self, value: Datum) -> Option<Json> {
+    /// The value of `:enum`: a vector of constants, of `types` where the schema names some.
+    pub(super) fn lower_enum(&mut self, value: Datum, types: &[String]) -> Option<Json> {
         let span = value.span;
         match value.kind {
             DatumKind::Vector(items) => {
-                self.findings.extend(rules::enum_not_a_vector::of_symbols(self.source, &items));
+                self.findings.extend(rules::enum_not_a_vector::of_symbols(self.source, &items, types));
                 let count = items.len();
                 let constants =
                     items.into_iter().filter(|item| rules::enum_not_a_vector::symbol_of(item).is_none());
@@ -92,13 +92,21 @@ impl Lowerer {
     }
 
     /// The value of `:required`: the names of properties.
-    pub(super) fn lower_required(&mut self, value: Datum, key_span: Span, place: Place<'_>) -> Option<Json> {
+    pub(super) fn lower_required(
+        &mut self,
+        value: Datum,
+        key_span: Span,
+        place: Place<'_>,
+        has_properties: bool,
+    ) -> Option<Json> {
         let is_flag = match &value.kind {
             DatumKind::Vector(items) if items.iter().all(|item| is_name(&item.kind)) => {
                 return self.json_value(value);
             }
             DatumKind::Symbol(word) => word == "t",
             DatumKind::Keyword(_) => true,
+            // Where names could stand, nil is an empty list of them: `nil-value` tells what it is sent as.
+            DatumKind::List(items) if items.is_empty() && has_properties => return self.json_value(value),
             DatumKind::List(items) => items.is_empty(),
             DatumKind::Invalid => return None,
             DatumKind::Quoted(inner) if matches!(inner.kind, DatumKind::Vector(_)) => {
@@ -117,7 +125,9 @@ impl Lowerer {
             let at = self.at(key_span.to(value.span));
             self.findings.push(match place {
                 Place::Argument { optional, .. } => rules::required_misplaced::finding(at, is_true, optional),
-                Place::Property(_) | Place::Nested => rules::required_misplaced::of_property(at),
+                Place::Property(_) | Place::Items | Place::Nested => {
+                    rules::required_misplaced::of_property(at)
+                }
             });
             return self.json_value(value);
         }

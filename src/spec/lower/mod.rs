@@ -124,6 +124,9 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             },
         }
     }
+    for tool in &definitions.tools {
+        rules::lone_backslash::check(tool, text, &mut lowerer.findings);
+    }
     lowerer.note_mcp(&definitions);
     fixes::settle_fixes(&mut lowerer.findings, text, tree, kind);
     (definitions, lowerer.findings)

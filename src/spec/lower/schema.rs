@@ -7,6 +7,7 @@ use crate::spec::keywords::{self, TYPES, Takes};
 use crate::spec::rules;
 use crate::spec::schema::{Place, Schema};
 use crate::spec::{Json, JsonKind, Member};
+use crate::syntax::rules::not_json;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Location, Span, Spanned};
 
@@ -81,6 +82,7 @@ impl Lowerer {
         // Keywords that stand there, or will when what is misspelt is mended: a fix may not write them once more.
         let known = entries.iter().filter_map(|entry| keywords::find(&entry.key));
         let mut taken: Vec<&str> = known.map(|keyword| keyword.name).collect();
+        let around = Around::of(&entries, place);
         for Entry { key, key_span, value } in entries {
             let meant = match keywords::find(&key) {
                 Some(_) => None,
@@ -95,7 +97,7 @@ impl Lowerer {
             });
             // What was likely meant by a misspelt key is not missing.
             unread.extend(meant.map(|meant| meant.keyword.to_owned()));
-            match self.lower_keyword(&key, key_span, value, meant, place) {
+            match self.lower_keyword(&key, key_span, value, meant, &around) {
                 Some(value) => members.push(Member { key, key_span, value }),
                 None => unread.push(key),
             }
@@ -112,31 +114,43 @@ impl Lowerer {
         key_span: Span,
         value: Datum,
         meant: Option<Meant>,
-        place: Place<'_>,
+        around: &Around<'_>,
     ) -> Option<Json> {
         match key {
             "type" => return self.lower_type(value),
-            "enum" => return self.lower_enum(value),
-            "required" => return self.lower_required(value, key_span, place),
+            "enum" => return self.lower_enum(value, &around.types),
+            "required" => return self.lower_required(value, key_span, around.place, around.has_properties),
             _ => {}
         }
         match keywords::find(key).map(|keyword| keyword.takes) {
             Some(Takes::Named) => self.lower_properties(key, value),
-            Some(Takes::Schema) => self.lower_schema(key, value, Place::Nested),
+            Some(Takes::Schema) => {
+                let place = if key == "items" { Place::Items } else { Place::Nested };
+                self.lower_schema(key, value, place)
+            }
             Some(Takes::Schemas) => self.lower_union(key, value),
             Some(
-                Takes::Text
+                takes @ (Takes::Text
                 | Takes::Flag
                 | Takes::Count
                 | Takes::Number
                 | Takes::Positive
                 | Takes::Vector
                 | Takes::Own
-                | Takes::Any,
-            ) => self.json_value(value),
+                | Takes::Any),
+            ) => {
+                let told = self.findings.len();
+                let span = value.span;
+                let value = self.json_value(value);
+                let later = self.findings.get_mut(told..).unwrap_or_default();
+                for finding in later.iter_mut().filter(|finding| finding.primary.span == span) {
+                    not_json::expect(finding, &expected(takes, key, &around.types));
+                }
+                value
+            }
             None => {
                 let at = self.at(key_span);
-                let mut finding = unknown_keyword(key, at, meant.map(|meant| meant.keyword), place);
+                let mut finding = unknown_keyword(key, at, meant.map(|meant| meant.keyword), around.place);
                 if meant.is_some_and(|meant| meant.is_taken) {
                     finding.iter_mut().for_each(rules::keep_both);
                 }
@@ -217,13 +231,14 @@ impl Lowerer {
             }
         };
         let entries = match items.first().map(|first| &first.kind) {
+            // `(a (…) "b" (…))`: all of them are names.
+            Some(_) if has_bare_keys(&items) => {
+                self.findings.push(rules::bare_key::finding(self.at(span), &items));
+                items_of_pairs(items)
+            }
             None | Some(DatumKind::Keyword(_)) => {
                 // A property may have any name, `:type` and `:description:` among them: nothing is known here.
                 self.read_plist(items, &[])
-            }
-            Some(DatumKind::Symbol(_)) if has_bare_keys(&items) => {
-                self.findings.push(rules::bare_key::finding(self.at(span), &items));
-                items_of_pairs(items)
             }
             Some(_) => match alist_entries(&items) {
                 Some(entries) => {
@@ -284,7 +299,11 @@ impl Lowerer {
         for entry in entries {
             let name = Spanned::new(entry.key, entry.key_span);
             let place = if is_property { Place::Property(&name) } else { Place::Nested };
-            if let Some(value) = self.lower_schema(&name.value, entry.value, place) {
+            let span = entry.value.span;
+            let value = self.lower_schema(&name.value, entry.value, place);
+            // A property that could not be read is there all the same: `:required` may name it.
+            let unread = is_property.then_some(Json { span, kind: JsonKind::Bool(true) });
+            if let Some(value) = value.or(unread) {
                 members.push(Member { key: name.value, key_span: name.span, value });
             }
         }
@@ -305,6 +324,45 @@ fn unknown_keyword(key: &str, at: Location, meant: Option<&str>, place: Place<'_
     }
 }
 
+/// What the other keywords of a schema say of one.
+struct Around<'n> {
+    place: Place<'n>,
+    /// The types it names; none where it names none, or what could not be read.
+    types: Vec<String>,
+    has_properties: bool,
+}
+
+impl<'n> Around<'n> {
+    fn of(entries: &[Entry], place: Place<'n>) -> Self {
+        let value = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value.kind);
+        let types = match value("type") {
+            Some(DatumKind::Symbol(word) | DatumKind::String(word)) => vec![word.clone()],
+            Some(DatumKind::Vector(items)) => items
+                .iter()
+                .filter_map(|item| match &item.kind {
+                    DatumKind::Symbol(word) | DatumKind::String(word) => Some(word.clone()),
+                    _ => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        Self { place, types, has_properties: value("properties").is_some() }
+    }
+}
+
+/// The types of which the value of a keyword can be; empty: any.
+fn expected(takes: Takes, key: &str, types: &[String]) -> Vec<String> {
+    let one = |name: &str| vec![name.to_owned()];
+    match takes {
+        Takes::Text => one("string"),
+        Takes::Flag => one("boolean"),
+        Takes::Count | Takes::Number | Takes::Positive => one("number"),
+        Takes::Vector => one("array"),
+        Takes::Any if matches!(key, "default" | "const") => types.to_vec(),
+        Takes::Any | Takes::Own | Takes::Schema | Takes::Schemas | Takes::Named => Vec::new(),
+    }
+}
+
 /// Whether it can begin a plist.
 fn is_key(datum: &Datum) -> bool {
     match &datum.kind {
@@ -320,25 +378,24 @@ fn is_key(datum: &Datum) -> bool {
     }
 }
 
-/// `(a (:type string) b (:type number))`: symbols where keywords belong.
+/// `(a (:type string) "b" (:type number))`: symbols or strings where keywords belong.
 fn has_bare_keys(items: &[Datum]) -> bool {
-    items.len().is_multiple_of(2)
-        && items.chunks(2).all(|pair| {
-            matches!(
-                pair,
-                [
-                    Datum { kind: DatumKind::Symbol(_) | DatumKind::Keyword(_), .. },
-                    Datum { kind: DatumKind::List(_), .. }
-                ]
-            )
-        })
+    let is_bare = |key: &Datum| matches!(&key.kind, DatumKind::Symbol(_) | DatumKind::String(_));
+    let is_pair = |pair: &[Datum]| match pair {
+        [key, value] => {
+            (is_bare(key) || matches!(key.kind, DatumKind::Keyword(_)))
+                && matches!(value.kind, DatumKind::List(_))
+        }
+        _ => false,
+    };
+    items.iter().step_by(2).any(is_bare) && items.chunks(2).all(is_pair)
 }
 
 fn items_of_pairs(items: Vec<Datum>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut items = items.into_iter();
     while let (Some(key), Some(value)) = (items.next(), items.next()) {
-        if let DatumKind::Symbol(word) | DatumKind::Keyword(word) = key.kind {
+        if let DatumKind::Symbol(word) | DatumKind::Keyword(word) | DatumKind::String(word) = key.kind {
             let word = word.strip_prefix(':').unwrap_or(&word).to_owned();
             entries.push(Entry { key: word, key_span: key.span, value });
         }

@@ -17,8 +17,9 @@ rule! {
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
-    let told = ["items", "prefixItems", "contains", "$ref", "enum", "const"];
-    if schema.type_name() != Some("array") || told.into_iter().any(|key| schema.is_written(key)) {
+    // What holds `:properties` is no array: `keyword-without-effect` tells it.
+    let told = ["items", "prefixItems", "contains", "$ref", "enum", "const", "properties"];
+    if !schema.types().contains(&"array") || told.into_iter().any(|key| schema.is_written(key)) {
         return;
     }
     let message = "an array without `:items` does not say what it holds";

@@ -1,13 +1,13 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::diagnostic::{Edit, Fix};
+use crate::diagnostic::{Edit, Fix, Severity};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Location, Span};
 
 rule! {
-    /// names of properties without their colon
+    /// keys without their colon
     ///
     /// Emacs writes a symbol as a key all the same, but what walks plists by their keywords passes it by, gptel's handling of `:type` symbols
-    /// among them.
+    /// among them. A string it does not write as a key at all.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type object :properties (id (:type integer)))))
@@ -19,23 +19,47 @@ rule! {
     pub(crate) BARE_KEY, "DT249", "bare-key", Warning
 }
 
-/// `at` is the whole plist, `items` what is in it.
+/// `at` is the whole plist, `items` what is in it. Emacs does not write a string as a key.
 pub(in crate::spec) fn finding(at: Location, items: &[Datum]) -> Diagnostic {
-    let bare: Vec<&Datum> =
-        items.iter().step_by(2).filter(|key| matches!(key.kind, DatumKind::Symbol(_))).collect();
-    let span = bare.first().map_or(at.span, |key| key.span);
-    let message = match bare.first().map(|key| &key.kind) {
-        Some(DatumKind::Symbol(word)) => format!("`{word}` is a key without its colon"),
-        Some(_) | None => String::from("a key without its colon"),
+    let bare = || {
+        items.iter().step_by(2).filter_map(|key| match &key.kind {
+            DatumKind::Symbol(word) => Some((key.span, word, false)),
+            DatumKind::String(word) => Some((key.span, word, true)),
+            _ => None,
+        })
     };
-    let colon = |key: &&Datum| Edit {
-        span: Span { start: key.span.start, end: key.span.start },
-        replacement: String::from(":"),
+    let told = bare().find(|(_, _, is_string)| *is_string).or_else(|| bare().next());
+    let mut finding = match told {
+        Some((span, word, true)) => {
+            let key = if is_plain(word) { word.strip_prefix(':').unwrap_or(word) } else { "name" };
+            let message = format!("\"{word}\" is a string, and keys are written `:{key}`");
+            let mut finding = Diagnostic::new(&BARE_KEY, Location { span, ..at }, message);
+            finding.severity = Severity::Error;
+            finding
+        }
+        Some((span, word, false)) => {
+            Diagnostic::new(&BARE_KEY, Location { span, ..at }, format!("`{word}` is a key without its colon"))
+        }
+        None => Diagnostic::new(&BARE_KEY, at, "a key without its colon"),
     };
-    let edits = bare.iter().map(colon).collect();
-    let mut finding = Diagnostic::new(&BARE_KEY, Location { span, ..at }, message);
-    finding.fix = Some(Fix { title: String::from("write the colon"), edits, is_safe: true });
+    let edit = |(span, word, is_string): (Span, &String, bool)| {
+        let colon = Edit { span: Span { end: span.start, ..span }, replacement: String::from(":") };
+        let name = word.strip_prefix(':').unwrap_or(word);
+        if !is_string {
+            return Some(colon);
+        }
+        // Of another name nobody knows how it is written as a symbol.
+        is_plain(word).then(|| Edit { span, replacement: format!(":{name}") })
+    };
+    let title = if bare().any(|(_, _, is_string)| is_string) { "write keywords" } else { "write the colon" };
+    let edits: Option<Vec<Edit>> = bare().map(edit).collect();
+    finding.fix = edits.map(|edits| Fix { title: String::from(title), edits, is_safe: true });
     finding
+}
+
+fn is_plain(word: &str) -> bool {
+    let name = word.strip_prefix(':').unwrap_or(word);
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
 /// A keyword of a schema.

@@ -1,5 +1,5 @@
 use crate::diagnostic::{Diagnostic, Edit, Fix, rule};
-use crate::syntax::rules::not_json;
+use crate::spec::keywords::TYPES;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Location, SourceId, Span};
 
@@ -26,34 +26,56 @@ pub(in crate::spec) fn finding(at: Location, found: &Datum) -> Diagnostic {
     let is_plain = |item: &Datum| matches!(item.kind, DatumKind::String(_) | DatumKind::Number(_));
     match &found.kind {
         DatumKind::List(items) if items.iter().all(is_plain) => super::as_vector(finding, found),
+        DatumKind::Quoted(inner) => match &inner.kind {
+            DatumKind::List(items) if items.iter().all(is_plain) => {
+                without_quote(super::as_vector(finding, inner), at.span)
+            }
+            _ => finding,
+        },
         _ => finding,
     }
 }
 
-/// Values that are symbols or keywords; the first of them is told, and all are mended.
-pub(in crate::spec) fn of_symbols(source: SourceId, items: &[Datum]) -> Option<Diagnostic> {
-    let mut symbols = items.iter().filter_map(|item| Some((item.span, symbol_of(item)?)));
-    let (span, word) = symbols.next()?;
+/// The bracket takes the place of the quote, too.
+fn without_quote(mut finding: Diagnostic, quoted: Span) -> Diagnostic {
+    if let Some(edit) = finding.fix.as_mut().and_then(|fix| fix.edits.first_mut()) {
+        edit.span.start = quoted.start;
+    }
+    finding
+}
+
+/// Values that are symbols or keywords; the first of them is told, and all are mended where `types`, those of the schema,
+/// leave no doubt of what is meant. No types: any.
+pub(in crate::spec) fn of_symbols(source: SourceId, items: &[Datum], types: &[String]) -> Option<Diagnostic> {
+    let symbols = || items.iter().filter_map(|item| Some((item.span, symbol_of(item)?)));
+    let (span, word) = symbols().next()?;
     let sort = if word.starts_with(':') { "keyword" } else { "symbol" };
     let message = format!("`:enum` values are constants, and `{word}` is a {sort}");
     let mut finding = Diagnostic::new(&ENUM_NOT_A_VECTOR, Location { source, span }, message);
-    let all: Vec<(Span, &str)> = std::iter::once((span, word)).chain(symbols).collect();
-    let is_constant = |word: &str| not_json::constant_meant(word).is_some();
-    // `[true false]` of a boolean, and words of a language, of a string.
-    let are_constants = all.iter().all(|(_, word)| is_constant(word));
-    let edit = |(span, word): &(Span, &str)| Edit {
-        span: *span,
-        replacement: match not_json::constant_meant(word).filter(|_| are_constants) {
-            Some(constant) => constant.to_owned(),
-            None => super::quoted(word.strip_prefix(':').unwrap_or(word)),
-        },
-    };
-    finding.fix = Some(Fix {
-        title: String::from(if are_constants { "write JSON constants" } else { "write strings" }),
-        edits: all.iter().map(edit).collect(),
-        is_safe: !all.iter().any(|(_, word)| is_constant(word)),
+    let edit = |(span, word)| Some(Edit { span, replacement: constant_of(word, types)? });
+    let edits: Option<Vec<Edit>> = symbols().map(edit).collect();
+    finding.fix = edits.map(|edits| {
+        let are_strings = edits.iter().all(|edit| edit.replacement.starts_with('"'));
+        let title = if are_strings { "write strings" } else { "write constants" };
+        // Without a type `true` may be a word like any other.
+        let is_safe = are_strings || !types.is_empty();
+        Fix { title: String::from(title), edits, is_safe }
     });
     Some(finding)
+}
+
+/// The constant of one of `types` that is meant by a symbol.
+fn constant_of(word: &str, types: &[String]) -> Option<String> {
+    let word = word.strip_prefix(':').unwrap_or(word);
+    let takes = |name: &str| {
+        types.is_empty() || types.iter().any(|known| known == name || !TYPES.contains(&known.as_str()))
+    };
+    match word {
+        "true" if takes("boolean") => Some(String::from("t")),
+        "false" if takes("boolean") => Some(String::from(":json-false")),
+        "null" if takes("null") => Some(String::from(":null")),
+        _ => takes("string").then(|| super::quoted(word)),
+    }
 }
 
 /// The name of a symbol that is no constant.

@@ -2,7 +2,7 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::spec::schema::{Place, Schema};
 
 rule! {
-    /// an argument or property without a :type
+    /// an argument, property or element without a :type
     ///
     /// Without a type the model may send anything. Gemini refuses a schema without one, and OpenAI does in strict mode.
     ///
@@ -20,14 +20,15 @@ rule! {
 const TYPED: [&str; 8] = ["type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const", "not"];
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
-    let (sort, name) = match schema.place {
-        Place::Argument { name, .. } => ("argument", name),
+    let (message, span) = match schema.place {
+        Place::Argument { name, .. } => (format!("the argument `{}` has no `:type`", name.value), name.span),
         // `:properties (:x nil)` takes anything, and says so.
-        Place::Property(name) if !schema.is_empty() => ("property", name),
-        Place::Property(_) | Place::Nested => return,
+        Place::Property(_) | Place::Items if schema.is_empty() => return,
+        Place::Property(name) => (format!("the property `{}` has no `:type`", name.value), name.span),
+        Place::Items => (String::from("the `:items` have no `:type`"), schema.span),
+        Place::Nested => return,
     };
     if !TYPED.into_iter().any(|key| schema.is_written(key)) {
-        let message = format!("the {sort} `{}` has no `:type`", name.value);
-        findings.push(Diagnostic::new(&MISSING_TYPE, schema.at(name.span), message));
+        findings.push(Diagnostic::new(&MISSING_TYPE, schema.at(span), message));
     }
 }

@@ -69,6 +69,7 @@ rules! {
     bare_key: BARE_KEY,
     lua_name: LUA_NAME,
     optional_in_words: OPTIONAL_IN_WORDS,
+    lone_backslash: LONE_BACKSLASH,
     unknown_worker_key: UNKNOWN_WORKER_KEY,
     reserved_param: RESERVED_PARAM,
     mcp_transport: MCP_TRANSPORT,

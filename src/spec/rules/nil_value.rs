@@ -30,6 +30,7 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
                 Some(":json-false")
             }
             (Takes::Vector, _) => Some("[]"),
+            (Takes::Own, _) if key == "required" && schema.is_written("properties") => Some("[]"),
             (Takes::Any, Some("boolean")) if key == "default" => Some(":json-false"),
             (Takes::Any, Some("array")) if key == "default" => Some("[]"),
             (Takes::Any, Some("string" | "number" | "integer")) if key == "default" => None,

@@ -1,6 +1,6 @@
 use crate::diagnostic::{Diagnostic, rule};
 use crate::spec::JsonKind;
-use crate::spec::schema::Schema;
+use crate::spec::schema::{Place, Schema};
 
 rule! {
     /// an object that does not say what it holds
@@ -19,8 +19,9 @@ rule! {
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
-    let told = ["properties", "anyOf", "oneOf", "allOf", "$ref", "patternProperties", "enum", "const"];
-    if schema.type_name() != Some("object") || told.into_iter().any(|key| schema.is_written(key)) {
+    // What has `:items` is no object: `keyword-without-effect` tells it.
+    let told = ["properties", "anyOf", "oneOf", "allOf", "$ref", "patternProperties", "enum", "const", "items"];
+    if !schema.types().contains(&"object") || told.into_iter().any(|key| schema.is_written(key)) {
         return;
     }
     match schema.get("additionalProperties") {
@@ -30,11 +31,12 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         }
         None if !schema.is_written("additionalProperties") => {
             let message = "an object without `:properties` does not say what it holds";
-            findings.push(Diagnostic::new(
-                &OBJECT_WITHOUT_PROPERTIES,
-                schema.at(schema.type_span()),
-                message,
-            ));
+            let finding = Diagnostic::new(&OBJECT_WITHOUT_PROPERTIES, schema.at(schema.type_span()), message);
+            findings.push(if matches!(schema.place, Place::Argument { .. }) {
+                finding.note("such an argument is closed and takes only `{}`; for any keys write `:additionalProperties t`")
+            } else {
+                finding
+            });
         }
         Some(_) | None => {}
     }

@@ -26,13 +26,30 @@ pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {
     };
     let finding = Diagnostic::new(&UNKNOWN_TYPE, at, message);
     let known = |word: &str| TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(word));
-    if let Some(known) = known(plain).or_else(|| same_type(plain)) {
+    if let Some(note) = hint(plain) {
+        finding.note(note)
+    } else if let Some(known) = known(plain).or_else(|| same_type(plain)) {
         finding.labelled(format!("did you mean `{known}`?")).fixed_by(format!("write `{known}`"), at.span, known)
     } else if let Some(known) = kin_type(plain).or_else(|| nearest(plain, TYPES)) {
         finding.meant(at.span, known)
     } else {
         finding.note(format!("types: {}", TYPES.join(", ")))
     }
+}
+
+/// What is said in another way than by a type.
+fn hint(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "date" => "a date is `:type string :format \"date\"`",
+        "time" => "a time is `:type string :format \"time\"`",
+        "datetime" | "date-time" | "timestamp" => "a time stamp is `:type string :format \"date-time\"`",
+        "uri" | "url" => "an address is `:type string :format \"uri\"`",
+        "uuid" => "an identifier is `:type string :format \"uuid\"`",
+        "email" => "an address is `:type string :format \"email\"`",
+        "any" => "what may be anything has no `:type`",
+        "enum" => "the type is that of its values, as in `:type string :enum [\"first\" \"second\"]`",
+        _ => return None,
+    })
 }
 
 /// What other languages call a type.

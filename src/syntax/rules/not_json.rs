@@ -38,6 +38,38 @@ pub(crate) fn constant_meant(word: &str) -> Option<&'static str> {
     }
 }
 
+/// Takes back the repair of a finding that makes what cannot stand there: `types` are those that can, none is any. A word
+/// where only a string can stand is one.
+pub(crate) fn expect(finding: &mut Diagnostic, types: &[String]) {
+    if *finding.rule != NOT_JSON || types.is_empty() {
+        return;
+    }
+    let takes = |name: &str| types.iter().any(|known| known == name);
+    let Some(edit) = finding.fix.as_mut().and_then(|fix| fix.edits.first_mut()) else { return };
+    let made = match edit.replacement.as_str() {
+        "t" | ":json-false" => "boolean",
+        ":null" => "null",
+        "[" => "array",
+        _ => "string",
+    };
+    if takes(made) {
+        return;
+    }
+    let word = match edit.replacement.as_str() {
+        "t" => "true",
+        ":json-false" => "false",
+        _ => "",
+    };
+    if !word.is_empty() && takes("string") {
+        edit.replacement = format!("\"{word}\"");
+        if let Some(fix) = &mut finding.fix {
+            fix.title = String::from("write a string");
+        }
+    } else {
+        finding.fix = None;
+    }
+}
+
 /// A keyword that stands for no JSON value.
 pub(crate) fn keyword(at: Location, word: &str) -> Diagnostic {
     Diagnostic::new(&NOT_JSON, at, format!("the keyword `{word}` has no JSON form"))

@@ -1,0 +1,111 @@
+use crate::diagnostic::{Diagnostic, Edit, Fix, rule};
+use crate::spec::keywords::{self, Takes};
+use crate::spec::{Json, JsonKind, Member, Tool};
+use crate::text::{Location, Span};
+
+rule! {
+    /// a single backslash in a :pattern
+    ///
+    /// A string in Emacs Lisp takes the backslash for itself: `"\w"` is the letter w, `"\s"` a blank, `"\d"` the character DEL. What is sent
+    /// is another pattern than the one that was meant, and most often one that nothing matches. A backslash of a pattern is written twice.
+    ///
+    /// ```eld fails
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :pattern "^\d{4}-\d\d$")))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :pattern "^\\d{4}-\\d\\d$")))
+    /// ```
+    pub(crate) LONE_BACKSLASH, "DT255", "lone-backslash", Warning
+}
+
+/// Looks at every `:pattern` of `tool` that is written as one string in `text`, the whole of its source.
+pub(in crate::spec) fn check(tool: &Tool, text: &str, findings: &mut Vec<Diagnostic>) {
+    for argument in &tool.arguments {
+        check_members(tool, &argument.schema, text, findings);
+    }
+}
+
+fn check_members(tool: &Tool, schema: &[Member], text: &str, findings: &mut Vec<Diagnostic>) {
+    for Member { key, value, .. } in schema {
+        match (keywords::takes(key), &value.kind) {
+            (_, JsonKind::String(_)) if key == "pattern" => {
+                findings.extend(finding(tool, value.span, value.span.of(text)));
+            }
+            (Takes::Schema, JsonKind::Object(members)) => check_members(tool, members, text, findings),
+            (Takes::Schema | Takes::Schemas, JsonKind::Array(items)) => {
+                for item in items {
+                    check_schema(tool, item, text, findings);
+                }
+            }
+            (Takes::Named, JsonKind::Object(named)) => {
+                for member in named {
+                    check_schema(tool, &member.value, text, findings);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn check_schema(tool: &Tool, schema: &Json, text: &str, findings: &mut Vec<Diagnostic>) {
+    if let JsonKind::Object(members) = &schema.kind {
+        check_members(tool, members, text, findings);
+    }
+}
+
+fn finding(tool: &Tool, span: Span, literal: &str) -> Option<Diagnostic> {
+    let lone = lone_escapes(literal.strip_prefix('"')?);
+    let &(first, letter) = lone.first()?;
+    let start = span.start as usize + 1 + first;
+    let sent = match letter {
+        's' => String::from("a blank"),
+        'd' => String::from("the character DEL"),
+        'b' => String::from("a backspace"),
+        '^' => String::from("a control character"),
+        other => format!("`{other}`"),
+    };
+    let message = format!("`\\{letter}` in a string is {sent}; a backslash of a pattern is written twice, `\\\\{letter}`");
+    let at = Location { source: tool.source, span: Span::new(start, start + 2) };
+    let mut finding = Diagnostic::new(&LONE_BACKSLASH, at, message);
+    let edit = |(offset, _): (usize, char)| Edit {
+        span: Span::at(span.start as usize + 1 + offset),
+        replacement: String::from("\\"),
+    };
+    let title = if lone.len() == 1 { "write it twice" } else { "write each of them twice" };
+    let edits = lone.into_iter().map(edit).collect();
+    finding.fix = Some(Fix { title: String::from(title), edits, is_safe: false });
+    Some(finding)
+}
+
+/// The backslashes of a string that stand before what means something in a pattern, with that. What Emacs reads as a
+/// character (`\n`, `\u00e9`) may be meant.
+fn lone_escapes(inside: &str) -> Vec<(usize, char)> {
+    let mut found = Vec::new();
+    let mut characters = inside.char_indices();
+    while let Some((at, character)) = characters.next() {
+        if character != '\\' {
+            continue;
+        }
+        if let Some((_, letter)) = characters.next()
+            && r"dwsbBDWSpP.()[]+*?{}|/^$-".contains(letter)
+        {
+            found.push((at, letter));
+        }
+    }
+    found
+}
+
+/// Where backslashes are alone, sorted.
+pub(crate) fn places(findings: &[Diagnostic]) -> Vec<Span> {
+    let lone = findings.iter().filter(|finding| *finding.rule == LONE_BACKSLASH);
+    let mut places: Vec<Span> = lone.map(|finding| finding.primary.span).collect();
+    places.sort_unstable();
+    places
+}
+
+/// Whether one of `places` is in the pattern that `pattern` holds: what else is wrong with it may follow from that.
+pub(crate) fn is_in(places: &[Span], pattern: Span) -> bool {
+    let first = places.partition_point(|place| place.start < pattern.start);
+    places.get(first).is_some_and(|place| place.end <= pattern.end)
+}
