@@ -1,6 +1,7 @@
 //! What is silenced and what is raised, once every finding is there.
 //!
-//! `;; deftool: allow(rule, …)` on a line of its own is about the form that follows, at whatever depth, and after a key
+//! `;; deftool: skip` on a line of its own leaves the form that follows out: what it defines and what is found in it, but
+//! for what the reader could not read. `;; deftool: allow(rule, …)` on a line of its own is about the form that follows, at whatever depth, and after a key
 //! about its value, too; at the end of a line it is about what starts on that line. In a script the comment is
 //! `-- deftool: allow(…)` and is about its line or the next. `(deflint :allow […] :deny […])` is about the whole
 //! project; of a rule in both lists, `:deny` wins.
@@ -51,24 +52,53 @@ pub(super) struct Allow {
     in_script: bool,
 }
 
-/// The allows of one spec file, and what is wrong with them.
-pub(super) fn read_allows(source: SourceId, text: &str, tree: &Tree) -> (Vec<Allow>, Vec<Diagnostic>) {
-    let (mut allows, mut findings) = (Vec::new(), Vec::new());
+/// What the comments of one spec file say to deftool.
+#[derive(Default)]
+pub(super) struct Directives {
+    pub(super) allows: Vec<Allow>,
+    /// The forms that are not looked at, in order, none inside of another.
+    skips: Vec<Span>,
+    /// What is wrong with them.
+    pub(super) findings: Vec<Diagnostic>,
+}
+
+impl Directives {
+    /// Whether `span` lies in a form that is not looked at.
+    pub(super) fn skip(&self, span: Span) -> bool {
+        let after = self.skips.partition_point(|skip| skip.start <= span.start);
+        let before = after.checked_sub(1).and_then(|index| self.skips.get(index));
+        before.is_some_and(|skip| span.end <= skip.end)
+    }
+}
+
+/// The directives of one spec file.
+pub(super) fn read_directives(source: SourceId, text: &str, tree: &Tree) -> Directives {
+    let mut directives = Directives::default();
     let mut nodes = tree.iter().peekable();
     for &comment in tree.comments() {
-        let Some(words) = directive_in(text, comment, ';') else { continue };
-        if words.is_empty() {
-            findings.push(unknown_allow::unreadable(Location { source, span: comment }));
-        }
+        let Some(directive) = directive_in(text, comment, ';') else { continue };
         let covers = if is_own_line(text, comment) {
             while nodes.next_if(|&node| tree.span(node).start < comment.end).is_some() {}
             nodes.peek().map_or(Span::new(0, 0), |&node| form_at(tree, text, node))
         } else {
             line_of(text, comment)
         };
-        allows.extend(words.into_iter().map(|word| Allow { source, word, covers, in_script: false }));
+        match directive {
+            Directive::Allow(words) => {
+                let allow = |word| Allow { source, word, covers, in_script: false };
+                directives.allows.extend(words.into_iter().map(allow));
+            }
+            Directive::Skip if is_own_line(text, comment) => {
+                if directives.skips.last().is_none_or(|skip| skip.end <= covers.start) {
+                    directives.skips.push(covers);
+                }
+            }
+            Directive::Skip | Directive::Unreadable => {
+                directives.findings.push(unknown_allow::unreadable(Location { source, span: comment }));
+            }
+        }
     }
-    (allows, findings)
+    directives
 }
 
 /// The form `node` and, where it is a key, what follows it in the same list.
@@ -98,8 +128,11 @@ fn read_script_allows(source: SourceId, text: &str) -> (Vec<Allow>, Vec<Diagnost
             allows.iter_mut().skip(first).for_each(|allow| allow.covers = span);
             waiting = 0;
         }
-        let Some(words) = comment.and_then(|comment| directive_in(text, comment, '-')) else {
-            continue;
+        let words = match comment.and_then(|comment| directive_in(text, comment, '-')) {
+            None => continue,
+            Some(Directive::Allow(words)) => words,
+            // A script is checked as a whole or not at all.
+            Some(Directive::Skip | Directive::Unreadable) => Vec::new(),
         };
         if let Some(span) = comment.filter(|_| words.is_empty()) {
             let end = span.start as usize + span.of(text).trim_end().len();
@@ -112,13 +145,26 @@ fn read_script_allows(source: SourceId, text: &str) -> (Vec<Allow>, Vec<Diagnost
     (allows, findings)
 }
 
-/// The rules that a comment allows; none: it is a directive that cannot be read. `None`: it is no directive.
-fn directive_in(text: &str, comment: Span, mark: char) -> Option<Vec<Spanned<String>>> {
+/// What a comment says to deftool.
+enum Directive {
+    /// `allow(…)`: the rules.
+    Allow(Vec<Spanned<String>>),
+    /// `skip`
+    Skip,
+    /// Something else.
+    Unreadable,
+}
+
+/// The directive that a comment is; `None`: it is none.
+fn directive_in(text: &str, comment: Span, mark: char) -> Option<Directive> {
     let inside = comment.of(text).trim_start_matches(mark).trim_start();
     let rest = inside.strip_prefix("deftool:")?.trim_start();
+    if rest.trim_end() == "skip" {
+        return Some(Directive::Skip);
+    }
     let list = rest.strip_prefix("allow").and_then(|rest| rest.trim_start().strip_prefix('('));
     let Some(list) = list.and_then(|list| list.split_once(')')).map(|(list, _)| list) else {
-        return Some(Vec::new());
+        return Some(Directive::Unreadable);
     };
     let base = list.as_ptr() as usize - text.as_ptr() as usize;
     let mut words = Vec::new();
@@ -129,7 +175,7 @@ fn directive_in(text: &str, comment: Span, mark: char) -> Option<Vec<Spanned<Str
         words.push(Spanned::new(word.to_owned(), Span::new(start, start + word.len())));
         at += part.len() + 1;
     }
-    Some(words)
+    Some(Directive::Allow(words))
 }
 
 fn is_own_line(text: &str, comment: Span) -> bool {

@@ -315,10 +315,12 @@ fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
     load.findings.extend(rules::empty_file::check(start, &file.text));
     let (tree, findings) = parse(id, &file.text);
     load.findings.extend(findings);
-    let (allows, findings) = levels::read_allows(id, &file.text, &tree);
-    load.levels.allows.extend(allows);
-    load.findings.extend(findings);
-    let (definitions, findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
+    let mut directives = levels::read_directives(id, &file.text, &tree);
+    load.levels.allows.append(&mut directives.allows);
+    load.findings.append(&mut directives.findings);
+    let (mut definitions, mut findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
+    definitions.retain(|span| !directives.skip(span));
+    findings.retain(|finding| !directives.skip(finding.primary.span));
     let lone = lone_backslash::places(&findings);
     load.findings.extend(findings);
     let is_damaged =

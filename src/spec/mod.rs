@@ -32,6 +32,8 @@ pub use units::{parse_bytes, parse_duration};
 pub use value::ToolValueError;
 pub use worker::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages, Timers, WorkerSpec};
 
+use crate::text::Span;
+
 /// What one file defines.
 #[derive(Debug, Clone, Default)]
 pub struct Definitions {
@@ -43,4 +45,14 @@ pub struct Definitions {
     pub mcp_servers: Vec<McpServer>,
     /// What is silenced and raised, in source order.
     pub lints: Vec<Lint>,
+}
+
+impl Definitions {
+    /// Leaves out what stands where `keep` says no.
+    pub(crate) fn retain(&mut self, keep: impl Fn(Span) -> bool) {
+        self.tools.retain(|tool| keep(tool.span));
+        self.workers.retain(|worker| keep(worker.span));
+        self.mcp_servers.retain(|server| keep(server.span));
+        self.lints.retain(|lint| keep(lint.span));
+    }
 }

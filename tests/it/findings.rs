@@ -135,7 +135,7 @@ fn findings_in_scripts_are_allowed_there() {
         ),
         (
             format!("-- deftool: allow swapped-parameters\n{swapped}\n"),
-            "scripts/copy.lua:1:1: warning[DT125]: expected `deftool: allow(rule, …)`\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
+            "scripts/copy.lua:1:1: warning[DT125]: expected `deftool: allow(rule, …)`, or `deftool: skip` on a line of its own\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
         ),
     ] {
         assert_eq!(check(&[("specs/a.eld", COPY), ("scripts/copy.lua", &script)]).1, expected, "{script}");

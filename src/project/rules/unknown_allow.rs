@@ -28,5 +28,5 @@ pub(in crate::project) fn finding(at: Location, word: &str) -> Diagnostic {
 
 /// A comment that starts like a directive and is none.
 pub(in crate::project) fn unreadable(at: Location) -> Diagnostic {
-    Diagnostic::new(&UNKNOWN_ALLOW, at, "expected `deftool: allow(rule, …)`")
+    Diagnostic::new(&UNKNOWN_ALLOW, at, "expected `deftool: allow(rule, …)`, or `deftool: skip` on a line of its own")
 }
