@@ -87,6 +87,10 @@ pub struct Folder<'t> {
     pub(super) tree: &'t Tree,
     pub(super) text: &'t str,
     source: SourceId,
+    /// Whether what is folded is Emacs Lisp, where a symbol is a variable in an argument of `list`, too.
+    pub in_code: bool,
+    /// Whether a macro takes the data apart: a list may start with any name in it.
+    is_macro_data: bool,
     /// What was found so far.
     pub findings: Vec<Diagnostic>,
 }
@@ -94,7 +98,7 @@ pub struct Folder<'t> {
 impl<'t> Folder<'t> {
     /// A folder over `tree`, read from `text`, the whole of `source`.
     pub fn new(source: SourceId, text: &'t str, tree: &'t Tree) -> Self {
-        Self { tree, text, source, findings: Vec::new() }
+        Self { tree, text, source, in_code: false, is_macro_data: false, findings: Vec::new() }
     }
 
     /// The constant that `id` is.
@@ -102,9 +106,17 @@ impl<'t> Folder<'t> {
         self.fold_in(id, Mode::Evaluated, 0)
     }
 
-    /// The constant that `id` is where a macro takes it unevaluated.
+    /// The constant that `id` is below a quote.
     pub fn fold_quoted(&mut self, id: NodeId) -> Datum {
         self.fold_in(id, Mode::Quoted, 0)
+    }
+
+    /// The constant that `id` is where a macro takes it unevaluated.
+    pub fn fold_macro_data(&mut self, id: NodeId) -> Datum {
+        self.is_macro_data = true;
+        let datum = self.fold_in(id, Mode::Quoted, 0);
+        self.is_macro_data = false;
+        datum
     }
 
     /// The constant that `id` is where Emacs takes the value of a symbol.
@@ -148,7 +160,10 @@ impl<'t> Folder<'t> {
                 code.map_or(DatumKind::Invalid, |code| DatumKind::Number(Number::Integer(i64::from(code))))
             }
             Kind::List if mode == Mode::Evaluated => return self.fold_evaluated_list(id, depth),
-            Kind::List => return self.fold_data_list(id, mode, depth),
+            Kind::List => match fold_calls::call_in_data(self, id) {
+                Some(finding) if !self.is_macro_data => return self.told(span, finding),
+                Some(_) | None => return self.fold_data_list(id, mode, depth),
+            },
             Kind::Vector => {
                 // A vector evaluates to itself: what is inside is data, except under a comma.
                 let mode = if mode == Mode::Backquoted { mode } else { Mode::Quoted };
@@ -158,7 +173,10 @@ impl<'t> Folder<'t> {
             Kind::Quote | Kind::Function if mode != Mode::Evaluated => {
                 DatumKind::Quoted(Box::new(self.fold_prefixed(id, mode, depth)))
             }
-            Kind::Quote => return self.fold_prefixed(id, Mode::Quoted, depth),
+            Kind::Quote => match fold_calls::quoted_call(self, id) {
+                Some(finding) => return self.told(span, finding),
+                None => return self.fold_prefixed(id, Mode::Quoted, depth),
+            },
             Kind::Function => return self.fold_function(id, span),
             Kind::Backquote if mode == Mode::Evaluated => {
                 return self.fold_prefixed(id, Mode::Backquoted, depth);
