@@ -101,6 +101,9 @@ fn directive_in(text: &str, comment: Span, mark: char) -> Option<Vec<Spanned<Str
     let Some(list) = list.and_then(|list| list.split_once(')')).map(|(list, _)| list) else {
         return Some(Vec::new());
     };
+    if list.trim().is_empty() {
+        return Some(Vec::new());
+    }
     let base = list.as_ptr() as usize - text.as_ptr() as usize;
     let mut words = Vec::new();
     let mut at = base;
@@ -128,6 +131,11 @@ fn by_word() -> HashMap<&'static str, &'static Rule> {
     rules::all().into_iter().flat_map(|rule| [(rule.code, rule), (rule.name, rule)]).collect()
 }
 
+/// The rule of this name or code, a code in whatever case.
+fn rule_of(known: &HashMap<&'static str, &'static Rule>, word: &str) -> Option<&'static Rule> {
+    known.get(word).or_else(|| known.get(word.to_ascii_uppercase().as_str())).copied()
+}
+
 /// Rules by their codes, each of a project.
 type OfProject = HashSet<(Option<PathBuf>, &'static str)>;
 
@@ -142,7 +150,7 @@ pub(super) fn apply(load: &mut Load, levels: Levels, options: &LoadOptions) {
         for (words, denies) in [(&lint.deny, true), (&lint.allow, false)] {
             for word in words {
                 let at = Location { source: lint.source, span: word.span };
-                match known.get(word.value.as_str()) {
+                match rule_of(&known, &word.value) {
                     None => told.push(unknown_allow::finding(at, &word.value)),
                     Some(rule) if denies => drop(denied.insert((root.clone(), rule.code))),
                     Some(rule) if rule.severity == Severity::Error => {
@@ -187,7 +195,7 @@ pub(super) fn apply(load: &mut Load, levels: Levels, options: &LoadOptions) {
     for (allow, met) in allows.iter().zip(state.met) {
         let at = Location { source: allow.source, span: allow.word.span };
         let word = &allow.word.value;
-        let Some(rule) = known.get(word.as_str()) else {
+        let Some(rule) = rule_of(&known, word) else {
             told.push(unknown_allow::finding(at, word));
             continue;
         };
@@ -240,7 +248,7 @@ struct Sweep {
 impl Sweep {
     fn of(allows: &[Allow], known: &HashMap<&'static str, &'static Rule>) -> Self {
         let codes: Vec<_> =
-            allows.iter().map(|allow| known.get(allow.word.value.as_str()).map(|rule| rule.code)).collect();
+            allows.iter().map(|allow| rule_of(known, &allow.word.value).map(|rule| rule.code)).collect();
         let mut order: Vec<usize> = (0..allows.len()).collect();
         order.sort_by_key(|&index| allows.get(index).map(|allow| (allow.source, allow.covers.start)));
         Self { order, next: 0, begun: HashMap::new(), codes, met: vec![Met::Nothing; allows.len()] }

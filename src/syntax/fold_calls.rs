@@ -42,9 +42,23 @@ pub(super) fn fold_call(folder: &mut Folder<'_>, id: NodeId, head: NodeId, depth
         "append" => append(folder, &arguments, depth),
         "concat" => concat(folder, &arguments, depth),
         "format" => format(folder, &arguments, depth),
+        name if !folder.in_code && starts_argument(folder, name, &arguments) => {
+            return folder.fold_data_list(id, Mode::Quoted, depth);
+        }
         _ => return folder.not_a_constant(id),
     };
     Datum { span, kind }
+}
+
+/// `(city :type string)`, `(name "city" :type string)`: a plist that begins wrongly, and no call.
+fn starts_argument(folder: &Folder<'_>, head: &str, arguments: &[NodeId]) -> bool {
+    let is_key = |argument: &NodeId| folder.tree.kind(*argument) == Kind::Keyword;
+    let has_name = || arguments.iter().any(|id| folder.tree.text(*id, folder.text) == ":name");
+    match arguments.first() {
+        Some(first) if is_key(first) => !has_name(),
+        Some(_) => head == "name" && arguments.iter().any(is_key),
+        None => false,
+    }
 }
 
 /// What makes data of its arguments: below a quote it is an element like any other.

@@ -64,7 +64,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             let data = if found.form == Form::Collection {
                 items().take(4).map(|item| folder.fold_macro_data(item)).collect()
             } else {
-                fold_entries(&mut folder, tree, items(), found.taken)
+                fold_entries(&mut folder, tree, items(), &found)
             };
             folder.in_code = false;
             lowerer.form_start = lowerer.findings.len();
@@ -152,9 +152,10 @@ fn fold_entries(
     folder: &mut Folder<'_>,
     tree: &Tree,
     items: impl Iterator<Item = NodeId>,
-    taken: Taken,
+    form: &Found,
 ) -> Vec<Datum> {
-    let is_call = taken == Taken::Evaluated;
+    let is_call = form.taken == Taken::Evaluated;
+    let is_tool = matches!(form.form, Form::Tool(_));
     let mut data: Vec<Datum> = Vec::new();
     for item in items {
         let key = match data.last() {
@@ -164,7 +165,7 @@ fn fold_entries(
         let code = Datum { span: tree.span(item), kind: DatumKind::Invalid };
         let datum = if key == ":function" && tree.kind(item) != Kind::Keyword {
             code
-        } else if CODE.contains(&key) {
+        } else if CODE.contains(&key) || (is_tool && tool::is_unknown_key(key)) {
             let told = folder.findings.len();
             let datum = if is_call { folder.fold_argument(item) } else { folder.fold(item) };
             let is_code = folder.findings.len() > told && tree.kind(item) != Kind::Keyword;
@@ -174,7 +175,7 @@ fn fold_entries(
             if is_code { code } else { datum }
         } else if is_call && SENT.contains(&key) {
             folder.fold_argument(item)
-        } else if taken == Taken::Quoted {
+        } else if form.taken == Taken::Quoted || (form.form == Form::Lint && tree.kind(item) == Kind::List) {
             folder.fold_quoted(item)
         } else {
             folder.fold(item)
@@ -256,6 +257,12 @@ impl Lowerer {
         if !tool.is_async && value_of(":async").is_some_and(is_code) {
             return;
         }
+        // `:arguments`: what the arguments are is not known.
+        let is_alias = |item: NodeId| tool::is_meant_for_args(tree.text(item, text));
+        let mut keys = tree.children(found.list).filter(|item| tree.kind(*item) == Kind::Keyword);
+        if tool.arguments.is_empty() && keys.any(is_alias) {
+            return;
+        }
         let parameters = value_of(":function").and_then(|value| function::parameters_of(tree, text, value));
         let Some(function::Parameters { span, names, required, has_rest }) = parameters else { return };
         let callback = tool.is_async.then_some("callback");
@@ -323,7 +330,8 @@ impl Lowerer {
             None => {
                 let span = tree.span(node);
                 let first_line = Span::new(span.start as usize, first_line_end(span, text));
-                rules::unknown_form::finding(self.at(first_line))
+                let is_json = tree.text(node, text).starts_with(['{', '[']);
+                rules::unknown_form::finding(self.at(first_line), is_json)
             }
         });
     }
