@@ -6,8 +6,8 @@
 use super::number::{Number, parse_number};
 use super::tree::{Kind, NodeId, Tree};
 use super::{escape, fold_calls};
-use crate::diagnostic::Diagnostic;
-use crate::syntax::rules::{self, not_a_constant, too_deep};
+use crate::diagnostic::{Diagnostic, Edit};
+use crate::syntax::rules::{self, comma_between, not_a_constant, too_deep};
 use crate::text::{Location, SourceId, Span};
 
 /// Constants deeper than this are refused; real specs stay below 20.
@@ -91,6 +91,8 @@ pub struct Folder<'t> {
     pub in_code: bool,
     /// Whether a macro takes the data apart: a list may start with any name in it.
     is_macro_data: bool,
+    /// Commas that separate items, with what is written in their place.
+    commas: Vec<Edit>,
     /// What was found so far.
     pub findings: Vec<Diagnostic>,
 }
@@ -98,7 +100,15 @@ pub struct Folder<'t> {
 impl<'t> Folder<'t> {
     /// A folder over `tree`, read from `text`, the whole of `source`.
     pub fn new(source: SourceId, text: &'t str, tree: &'t Tree) -> Self {
-        Self { tree, text, source, in_code: false, is_macro_data: false, findings: Vec::new() }
+        Self {
+            tree,
+            text,
+            source,
+            in_code: false,
+            is_macro_data: false,
+            commas: Vec::new(),
+            findings: Vec::new(),
+        }
     }
 
     /// The constant that `id` is.
@@ -182,6 +192,9 @@ impl<'t> Folder<'t> {
                 return self.fold_prefixed(id, Mode::Backquoted, depth);
             }
             Kind::Unquote if mode == Mode::Backquoted => return self.fold_unquoted(id, depth),
+            // A lonely one was told by the reader.
+            Kind::Unquote if self.tree.children(id).next().is_none() => DatumKind::Invalid,
+            Kind::Unquote if self.separates(id) => return self.fold_prefixed(id, mode, depth),
             Kind::Backquote | Kind::Unquote | Kind::Splice => {
                 let finding = not_a_constant::comma(self.at(span));
                 return self.told(span, finding);
@@ -195,6 +208,35 @@ impl<'t> Folder<'t> {
             }
         };
         Datum { span, kind }
+    }
+
+    /// Whether the comma `id` stands between two items, as it would in JSON; it is kept for [`Folder::tell_commas`].
+    fn separates(&mut self, id: NodeId) -> bool {
+        let start = self.tree.span(id).start as usize;
+        let (before, after) =
+            (self.text.get(..start).unwrap_or(""), self.text.get(start + 1..).unwrap_or(""));
+        let blank = after.starts_with(char::is_whitespace);
+        let touches = before.ends_with(|last: char| !last.is_whitespace() && !"([{'`,@".contains(last));
+        if !blank && !touches {
+            return false;
+        }
+        let is_number = touches && before.ends_with(|last: char| last.is_ascii_digit());
+        let is_thousand = is_number && after.bytes().take_while(u8::is_ascii_digit).count() == 3;
+        let replacement = if blank || is_thousand { "" } else { " " };
+        let span = Span::new(start, start + 1);
+        self.commas.push(Edit { span, replacement: replacement.to_owned() });
+        true
+    }
+
+    /// Tells of the commas that stood between items, once for all that was folded since.
+    pub fn tell_commas(&mut self) {
+        let mut edits = std::mem::take(&mut self.commas);
+        edits.sort_unstable_by_key(|edit| edit.span);
+        edits.dedup();
+        if let Some(first) = edits.first() {
+            let at = self.at(first.span);
+            self.findings.push(comma_between::finding(at, edits));
+        }
     }
 
     /// The value of a string literal. Escapes that cannot be read were told by the reader; here it matters what
@@ -294,10 +336,27 @@ impl<'t> Folder<'t> {
                         }
                     }
                 }
+                Kind::Unquote if mode != Mode::Backquoted && self.is_rest_of_number(child) => {
+                    // `1,000`: told, and neither of the two.
+                    self.separates(child);
+                    if let Some(last) = items.last_mut() {
+                        last.kind = DatumKind::Invalid;
+                    }
+                }
                 _ => items.push(self.fold_in(child, mode, depth + 1)),
             }
         }
         (items, None)
+    }
+
+    /// `,000` right behind a digit.
+    fn is_rest_of_number(&self, id: NodeId) -> bool {
+        let span = self.tree.span(id);
+        let before = self.text.get(..span.start as usize).unwrap_or("");
+        let digits = span.of(self.text).get(1..).unwrap_or("");
+        before.ends_with(|last: char| last.is_ascii_digit())
+            && digits.len() == 3
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
     }
 
     pub(super) fn not_a_constant(&mut self, id: NodeId) -> Datum {

@@ -22,9 +22,13 @@ const MAX_FINDINGS: usize = 100;
 
 /// Reads `text`, the whole of `source`.
 pub fn parse(source: SourceId, text: &str) -> (Tree, Vec<Diagnostic>) {
-    let mut reader = Reader::read(source, text, Recovery::default());
-    if reader.unclosed.any() {
-        reader = super::recover::read_again(reader);
+    let mut reader = super::recover::read_whole(source, text, false);
+    if reader.has_wrong_closer {
+        // `]` for `)`, or one of them missing: what leaves less to tell.
+        let swapped = super::recover::read_whole(source, text, true);
+        if swapped.findings.len() < reader.findings.len() {
+            reader = swapped;
+        }
     }
     (reader.tree, reader.findings)
 }
@@ -52,6 +56,12 @@ pub(super) struct Reader<'t> {
     pub(super) first_on_line: bool,
     /// The last list of the first column that ended: its first node and the first node after it.
     last_form: Option<(u32, u32)>,
+    /// Whether a closer met an opener of the other sort.
+    has_wrong_closer: bool,
+    /// Whether a line of Org mode opened a block.
+    pub(super) in_block: bool,
+    /// The second side of a merge that was not settled: where it starts and ends.
+    other_side: Option<(usize, usize)>,
     pub(super) recovery: Recovery,
     pub(super) unclosed: Unclosed,
 }
@@ -76,7 +86,7 @@ pub(super) struct Unclosed {
 }
 
 impl Unclosed {
-    fn any(&self) -> bool {
+    pub(super) fn any(&self) -> bool {
         self.string || !self.forms.is_empty()
     }
 }
@@ -101,6 +111,9 @@ impl<'t> Reader<'t> {
             line_start: 0,
             first_on_line: true,
             last_form: None,
+            has_wrong_closer: false,
+            in_block: false,
+            other_side: None,
             recovery,
             unclosed: Unclosed::default(),
         };
@@ -125,6 +138,9 @@ impl<'t> Reader<'t> {
             if self.skip_no_break_space() {
                 continue;
             }
+            if self.first_on_line && matches!(byte, b'<' | b'=' | b'|' | b'>') && self.skip_marker(byte) {
+                continue;
+            }
             if self.recovery.is_active() && self.first_on_line {
                 self.recover_before(byte);
             }
@@ -140,6 +156,39 @@ impl<'t> Reader<'t> {
         self.close_at_end();
         self.check_dots();
         self.tree.faults.settle();
+    }
+
+    /// `<<<<<<< HEAD`: told, and the side that comes first is read. Whether a marker was there.
+    fn skip_marker(&mut self, byte: u8) -> bool {
+        let start = self.at;
+        if let Some((_, end)) = self.other_side.filter(|(from, _)| *from == start) {
+            self.at = end;
+            return true;
+        }
+        let rest = self.text.get(start..).unwrap_or("");
+        let is_inside = self.other_side.is_some_and(|(from, _)| from > start);
+        if byte != b'<' || is_inside || start != self.line_start || !rest.starts_with("<<<<<<< ") {
+            return false;
+        }
+        let line_of = |mark: &str| rest.find(mark).map(|at| start + at + 1);
+        let sides = line_of("\n=======").zip(line_of("\n>>>>>>> "));
+        let Some((middle, last)) = sides.filter(|(middle, last)| middle < last) else {
+            // It is not looked for again.
+            self.other_side = Some((usize::MAX, usize::MAX));
+            return false;
+        };
+        let line_end = |from: usize| {
+            let rest = self.bytes.get(from..).unwrap_or_default();
+            from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
+        };
+        let (first_end, end) = (line_end(start), line_end(last));
+        let first_side = Span::new(start, middle).of(self.text);
+        let base = first_side.find("\n||||||| ").map(|at| start + at + 1);
+        self.other_side = Some((base.unwrap_or(middle), end));
+        let span = Span::new(start, start + 7);
+        self.find(rules::merge_conflict::finding(self.at(span), Span::new(last, last + 7)));
+        self.at = first_end;
+        true
     }
 
     /// A no-break space (C2 A0) separates; any other character that starts with this byte is an atom's.
@@ -162,6 +211,7 @@ impl<'t> Reader<'t> {
             b')' => self.close(b')'),
             b']' => self.close(b']'),
             b'"' => self.read_string(),
+            b'\'' if self.skip_single_quoted() => {}
             b'\'' => self.open(Kind::Quote, 1),
             b'`' => self.open(Kind::Backquote, 1),
             b',' if self.bytes.get(self.at + 1) == Some(&b'@') => self.open(Kind::Splice, 2),
@@ -242,6 +292,16 @@ impl<'t> Reader<'t> {
 
     fn close(&mut self, closer: u8) {
         let opener_is_open = if closer == b')' { self.open_lists > 0 } else { self.open_vectors > 0 };
+        let innermost = self.innermost().and_then(|index| self.open.get(index)).map(|open| open.id);
+        let opener = innermost.and_then(|id| self.tree.nodes.get(id as usize)).map(|node| node.span);
+        let is_other = |opener: &Span| opener.of(self.text).ends_with('(') != (closer == b')');
+        if let Some(opener) = opener.filter(is_other) {
+            self.has_wrong_closer = true;
+            if self.recovery.swaps() {
+                self.close_with_other(closer, opener);
+                return;
+            }
+        }
         if !opener_is_open {
             self.tell_stray_closer(closer);
             self.at += 1;
@@ -282,6 +342,27 @@ impl<'t> Reader<'t> {
             }
             self.end_node(id, self.at);
         }
+    }
+
+    /// Takes a closer for the one that was meant: `opener` is what it closes.
+    fn close_with_other(&mut self, closer: u8, opener: Span) {
+        let at = self.at(Span::new(self.at, self.at + 1));
+        if self.findings.len() < MAX_FINDINGS {
+            let finding = rules::stray_closer::wrong(at, closer as char, opener, self.text);
+            self.find(finding);
+        } else {
+            self.doubt_from(self.at);
+        }
+        while let Some(open) = self.open.pop() {
+            let is_prefix = self.is_open_prefix(open);
+            let end = if is_prefix { self.at } else { self.at + 1 };
+            self.end_unclosed(open, end);
+            if !is_prefix {
+                break;
+            }
+        }
+        self.at += 1;
+        self.complete_prefixes();
     }
 
     /// Ends the node of something that was never closed.
@@ -513,6 +594,13 @@ impl<'t> Reader<'t> {
         let last = self.last_form.and_then(|(first, after)| Some((node(first)?, after)));
         let before = last.map(|(form, _)| Span { start: form.end - 1, end: form.end });
         let is_told = self.findings.len() < MAX_FINDINGS;
+        if let Some(word) = self.headless(last.map_or(0, |(_, after)| after)) {
+            self.find(rules::stray_closer::headless(self.at(span), closer as char, word));
+            if is_told {
+                self.doubt(word.start as usize, span.end as usize);
+            }
+            return;
+        }
         self.find(rules::stray_closer::finding(self.at(span), closer as char, before));
         // Loose forms between the two: the form before them was closed too early.
         if let Some((form, after)) = last
@@ -523,7 +611,15 @@ impl<'t> Reader<'t> {
             } else {
                 self.doubt_from(form.start as usize);
             }
+        } else if let Some((form, _)) = last {
+            self.tree.faults.overclosed.push(form);
         }
+    }
+
+    /// A word of the first column after the last form, which lacks its parenthesis.
+    fn headless(&self, after: u32) -> Option<Span> {
+        let node = self.tree.nodes.get(after as usize)?;
+        (node.kind == Kind::Symbol && self.is_first_column(node.span)).then_some(node.span)
     }
 
     fn tell_lonely_prefix(&mut self, node: Node) {
@@ -544,6 +640,11 @@ impl<'t> Reader<'t> {
         } else {
             self.doubt_from(span.start as usize);
         }
+    }
+
+    /// Whether what is found is still told.
+    pub(super) fn tells_more(&self) -> bool {
+        self.findings.len() < MAX_FINDINGS
     }
 
     /// Something is wrong between `start` and `end`, for which there may be no finding.

@@ -67,6 +67,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
                 fold_entries(&mut folder, tree, items(), &found)
             };
             folder.in_code = false;
+            folder.tell_commas();
             lowerer.form_start = lowerer.findings.len();
             lowerer.findings.append(&mut folder.findings);
             let fault = tree.fault(node);
@@ -82,7 +83,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
                 lowerer.tell_unquoted(&unquoted, tree, text);
             }
             // Where a parenthesis or quote is missing, everything else that seems wrong follows from it.
-            if fault == Some(Fault::Misnested) {
+            if fault == Some(Fault::Misnested) || (lowerer.has_error() && tree.is_overclosed(node)) {
                 lowerer.findings.truncate(lowerer.form_start);
             }
             continue;
