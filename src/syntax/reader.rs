@@ -55,13 +55,13 @@ pub(super) struct Reader<'t> {
     /// Whether nothing of this line was read but blanks.
     pub(super) first_on_line: bool,
     /// The last list of the first column that ended: its first node and the first node after it.
-    last_form: Option<(u32, u32)>,
+    pub(super) last_form: Option<(u32, u32)>,
     /// Whether a closer met an opener of the other sort.
     has_wrong_closer: bool,
     /// Whether a line of Org mode opened a block.
     pub(super) in_block: bool,
     /// The second side of a merge that was not settled: where it starts and ends.
-    other_side: Option<(usize, usize)>,
+    pub(super) other_side: Option<(usize, usize)>,
     pub(super) recovery: Recovery,
     pub(super) unclosed: Unclosed,
 }
@@ -158,39 +158,6 @@ impl<'t> Reader<'t> {
         self.tree.faults.settle();
     }
 
-    /// `<<<<<<< HEAD`: told, and the side that comes first is read. Whether a marker was there.
-    fn skip_marker(&mut self, byte: u8) -> bool {
-        let start = self.at;
-        if let Some((_, end)) = self.other_side.filter(|(from, _)| *from == start) {
-            self.at = end;
-            return true;
-        }
-        let rest = self.text.get(start..).unwrap_or("");
-        let is_inside = self.other_side.is_some_and(|(from, _)| from > start);
-        if byte != b'<' || is_inside || start != self.line_start || !rest.starts_with("<<<<<<< ") {
-            return false;
-        }
-        let line_of = |mark: &str| rest.find(mark).map(|at| start + at + 1);
-        let sides = line_of("\n=======").zip(line_of("\n>>>>>>> "));
-        let Some((middle, last)) = sides.filter(|(middle, last)| middle < last) else {
-            // It is not looked for again.
-            self.other_side = Some((usize::MAX, usize::MAX));
-            return false;
-        };
-        let line_end = |from: usize| {
-            let rest = self.bytes.get(from..).unwrap_or_default();
-            from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
-        };
-        let (first_end, end) = (line_end(start), line_end(last));
-        let first_side = Span::new(start, middle).of(self.text);
-        let base = first_side.find("\n||||||| ").map(|at| start + at + 1);
-        self.other_side = Some((base.unwrap_or(middle), end));
-        let span = Span::new(start, start + 7);
-        self.find(rules::merge_conflict::finding(self.at(span), Span::new(last, last + 7)));
-        self.at = first_end;
-        true
-    }
-
     /// A no-break space (C2 A0) separates; any other character that starts with this byte is an atom's.
     fn skip_no_break_space(&mut self) -> bool {
         let is_there = self.bytes.get(self.at..self.at + 2) == Some(b"\xC2\xA0");
@@ -268,7 +235,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A form is whole: every prefix that waited for it is whole, too.
-    fn complete_prefixes(&mut self) {
+    pub(super) fn complete_prefixes(&mut self) {
         while let Some(top) = self.open.last().copied() {
             if !self.is_open_prefix(top) {
                 return;
@@ -342,27 +309,6 @@ impl<'t> Reader<'t> {
             }
             self.end_node(id, self.at);
         }
-    }
-
-    /// Takes a closer for the one that was meant: `opener` is what it closes.
-    fn close_with_other(&mut self, closer: u8, opener: Span) {
-        let at = self.at(Span::new(self.at, self.at + 1));
-        if self.findings.len() < MAX_FINDINGS {
-            let finding = rules::stray_closer::wrong(at, closer as char, opener, self.text);
-            self.find(finding);
-        } else {
-            self.doubt_from(self.at);
-        }
-        while let Some(open) = self.open.pop() {
-            let is_prefix = self.is_open_prefix(open);
-            let end = if is_prefix { self.at } else { self.at + 1 };
-            self.end_unclosed(open, end);
-            if !is_prefix {
-                break;
-            }
-        }
-        self.at += 1;
-        self.complete_prefixes();
     }
 
     /// Ends the node of something that was never closed.
@@ -588,40 +534,6 @@ impl<'t> Reader<'t> {
         self.find(rules::unclosed::finding(self.at(opener), opener.of(self.text), label));
     }
 
-    fn tell_stray_closer(&mut self, closer: u8) {
-        let span = Span::new(self.at, self.at + 1);
-        let node = |id: u32| self.tree.nodes.get(id as usize).map(|node| node.span);
-        let last = self.last_form.and_then(|(first, after)| Some((node(first)?, after)));
-        let before = last.map(|(form, _)| Span { start: form.end - 1, end: form.end });
-        let is_told = self.findings.len() < MAX_FINDINGS;
-        if let Some(word) = self.headless(last.map_or(0, |(_, after)| after)) {
-            self.find(rules::stray_closer::headless(self.at(span), closer as char, word));
-            if is_told {
-                self.doubt(word.start as usize, span.end as usize);
-            }
-            return;
-        }
-        self.find(rules::stray_closer::finding(self.at(span), closer as char, before));
-        // Loose forms between the two: the form before them was closed too early.
-        if let Some((form, after)) = last
-            && (after as usize) < self.tree.nodes.len()
-        {
-            if is_told {
-                self.tree.faults.push(form.to(span), Fault::Misnested);
-            } else {
-                self.doubt_from(form.start as usize);
-            }
-        } else if let Some((form, _)) = last {
-            self.tree.faults.overclosed.push(form);
-        }
-    }
-
-    /// A word of the first column after the last form, which lacks its parenthesis.
-    fn headless(&self, after: u32) -> Option<Span> {
-        let node = self.tree.nodes.get(after as usize)?;
-        (node.kind == Kind::Symbol && self.is_first_column(node.span)).then_some(node.span)
-    }
-
     fn tell_lonely_prefix(&mut self, node: Node) {
         self.find(rules::prefix_without_form::finding(self.at(node.span), node.span.of(self.text)));
     }
@@ -656,7 +568,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn doubt_from(&mut self, start: usize) {
+    pub(super) fn doubt_from(&mut self, start: usize) {
         if start < self.doubted_from {
             self.doubted_from = start;
             self.tree.faults.push(Span::new(start, self.bytes.len()), Fault::Misnested);

@@ -63,7 +63,7 @@ pub(in crate::spec) fn element(at: Location, found: &Datum) -> Diagnostic {
     };
     let is_key = word == "name";
     let meant = if is_key { String::from(":name") } else { format!(":name {}", super::quoted(word)) };
-    let message = format!("an argument starts with a key such as `:name`, found `{}`", word);
+    let message = format!("an argument starts with a key such as `:name`, found `{word}`");
     Diagnostic::new(&ARGS_NOT_A_LIST, Location { span: *span, ..at }, message).maybe_fixed_by(
         format!("write `{meant}`"),
         *span,

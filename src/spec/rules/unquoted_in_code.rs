@@ -20,9 +20,10 @@ rule! {
 
 /// A list that starts with `head`.
 pub(in crate::spec) fn call(at: Location, head: &str) -> Diagnostic {
-    let message = match head.starts_with(':') {
-        true => format!("Emacs calls this list as the function `{head}`: it lacks its quote"),
-        false => String::from("Emacs calls this list as a function: it lacks its quote"),
+    let message = if head.starts_with(':') {
+        format!("Emacs calls this list as the function `{head}`: it lacks its quote")
+    } else {
+        String::from("Emacs calls this list as a function: it lacks its quote")
     };
     quoted(Diagnostic::new(&UNQUOTED_IN_CODE, at, message))
 }
