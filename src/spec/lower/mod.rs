@@ -58,7 +58,16 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
     let mut after_loose = false;
     while let Some((node, is_quoted)) = pending.pop() {
         after_loose &= !names_form(tree, node);
-        if let Some(found) = form_of(tree, text, node, kind) {
+        let found = form_of(tree, text, node, kind);
+        if let Some(found) = found.filter(|found| is_quoted && is_template(tree, found)) {
+            if !std::mem::replace(&mut noted_code, true) {
+                let head = tree.children(found.list).next().unwrap_or(found.list);
+                let at = lowerer.at(tree.span(head));
+                lowerer.findings.push(rules::tools_by_code::finding(at, tree.text(head, text)));
+            }
+            continue;
+        }
+        if let Some(found) = found {
             let items = || tree.children(found.list).skip(found.skipped);
             folder.in_code = found.taken == Taken::Evaluated && kind == FileKind::EmacsLisp;
             let data = if found.form == Form::Collection {
@@ -336,6 +345,11 @@ impl Lowerer {
             }
         });
     }
+}
+
+/// Whether commas stand among the keys and values of a form below a backquote: it is the template of a macro.
+fn is_template(tree: &Tree, found: &Found) -> bool {
+    tree.children(found.list).any(|child| matches!(tree.kind(child), Kind::Unquote | Kind::Splice))
 }
 
 /// Whether it is a list that starts with a symbol or keyword.
