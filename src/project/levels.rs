@@ -166,6 +166,9 @@ fn directive_in(text: &str, comment: Span, mark: char) -> Option<Directive> {
     let Some(list) = list.and_then(|list| list.split_once(')')).map(|(list, _)| list) else {
         return Some(Directive::Unreadable);
     };
+    if list.trim().is_empty() {
+        return Some(Directive::Unreadable);
+    }
     let base = list.as_ptr() as usize - text.as_ptr() as usize;
     let mut words = Vec::new();
     let mut at = base;
@@ -191,6 +194,11 @@ fn line_of(text: &str, comment: Span) -> Span {
 /// The rules by code and by name.
 fn by_word() -> HashMap<&'static str, &'static Rule> {
     rules::all().into_iter().flat_map(|rule| [(rule.code, rule), (rule.name, rule)]).collect()
+}
+
+/// The rule of this name or code, a code in whatever case.
+fn rule_of(known: &HashMap<&'static str, &'static Rule>, word: &str) -> Option<&'static Rule> {
+    known.get(word).or_else(|| known.get(word.to_ascii_uppercase().as_str())).copied()
 }
 
 /// Silences what is allowed, raises what is denied and tells of allows that are wrong.
@@ -246,7 +254,7 @@ impl<'r> OfProject<'r> {
             for (words, denies) in [(&lint.deny, true), (&lint.allow, false)] {
                 for word in words {
                     let at = Location { source: lint.source, span: word.span };
-                    match known.get(word.value.as_str()) {
+                    match rule_of(known, &word.value) {
                         None => told.push(unknown_allow::finding(at, &word.value)),
                         Some(rule) if denies => drop(of_project.denied.insert((root, rule.code))),
                         Some(rule) if rule.severity == Severity::Error => {
@@ -306,8 +314,8 @@ fn wrong_allows(
     for (allow, met) in levels.allows.iter().zip(&sweep.met) {
         let at = Location { source: allow.source, span: allow.word.span };
         let word = &allow.word.value;
-        let rule = known.get(word.as_str());
-        if rule.is_some_and(|rule| ABOUT_ALLOWS.contains(rule)) != about_allows {
+        let rule = rule_of(known, word);
+        if rule.is_some_and(|rule| ABOUT_ALLOWS.contains(&rule)) != about_allows {
             continue;
         }
         let Some(rule) = rule else {
@@ -367,7 +375,7 @@ struct Sweep {
 impl Sweep {
     fn of(allows: &[Allow], known: &HashMap<&'static str, &'static Rule>) -> Self {
         let codes: Vec<_> =
-            allows.iter().map(|allow| known.get(allow.word.value.as_str()).map(|rule| rule.code)).collect();
+            allows.iter().map(|allow| rule_of(known, &allow.word.value).map(|rule| rule.code)).collect();
         let mut order: Vec<usize> = (0..allows.len()).collect();
         order.sort_by_key(|&index| allows.get(index).map(|allow| (allow.source, allow.covers.start)));
         Self { order, next: 0, begun: HashMap::new(), codes, met: vec![Met::Nothing; allows.len()] }

@@ -103,11 +103,13 @@ impl SourceText {
     /// The source `id`, under a name relative to `from`, where it lies beneath it.
     pub(crate) fn into_source(self, id: SourceId, from: &Path) -> (SourceFile, Option<Diagnostic>) {
         let is_text = self.is_text();
+        // Its mark is two bytes that UTF-8 never has.
+        let is_utf16 = !is_text && self.bad_byte == Some(0) && self.text.starts_with("\u{FFFD}\u{FFFD}");
         let source = SourceFile::new(display_name(&self.path, from), self.text);
         // Everything before the first bad byte is unchanged, so its offset holds in the mended text.
         let finding = self.bad_byte.map(|at| {
             let location = Location { source: id, span: Span::new(at, at + '\u{FFFD}'.len_utf8()) };
-            rules::invalid_utf8::finding(location, is_text)
+            rules::invalid_utf8::finding(location, is_text, is_utf16)
         });
         (source, finding)
     }

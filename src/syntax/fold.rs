@@ -7,8 +7,8 @@ use super::fold_format::MAX_GROWTH;
 use super::number::{Number, parse_number};
 use super::tree::{Kind, NodeId, Tree};
 use super::{escape, fold_calls};
-use crate::diagnostic::Diagnostic;
-use crate::syntax::rules::{self, not_a_constant, too_deep};
+use crate::diagnostic::{Diagnostic, Edit};
+use crate::syntax::rules::{self, comma_between, not_a_constant, too_deep};
 use crate::text::{Location, SourceId, Span};
 
 /// Constants deeper than this are refused; real specs stay below 20.
@@ -90,6 +90,12 @@ pub struct Folder<'t> {
     source: SourceId,
     /// Bytes that `format` may still make beyond those of the text.
     pub(super) room: usize,
+    /// Whether what is folded is Emacs Lisp, where a symbol is a variable in an argument of `list`, too.
+    pub in_code: bool,
+    /// Whether a macro takes the data apart: a list may start with any name in it.
+    is_macro_data: bool,
+    /// Commas that separate items, with what is written in their place.
+    commas: Vec<Edit>,
     /// What was found so far.
     pub findings: Vec<Diagnostic>,
 }
@@ -97,7 +103,16 @@ pub struct Folder<'t> {
 impl<'t> Folder<'t> {
     /// A folder over `tree`, read from `text`, the whole of `source`.
     pub fn new(source: SourceId, text: &'t str, tree: &'t Tree) -> Self {
-        Self { tree, text, source, room: MAX_GROWTH, findings: Vec::new() }
+        Self {
+            tree,
+            text,
+            room: MAX_GROWTH,
+            source,
+            in_code: false,
+            is_macro_data: false,
+            commas: Vec::new(),
+            findings: Vec::new(),
+        }
     }
 
     /// The constant that `id` is.
@@ -105,9 +120,17 @@ impl<'t> Folder<'t> {
         self.fold_in(id, Mode::Evaluated, 0)
     }
 
-    /// The constant that `id` is where a macro takes it unevaluated.
+    /// The constant that `id` is below a quote.
     pub fn fold_quoted(&mut self, id: NodeId) -> Datum {
         self.fold_in(id, Mode::Quoted, 0)
+    }
+
+    /// The constant that `id` is where a macro takes it unevaluated.
+    pub fn fold_macro_data(&mut self, id: NodeId) -> Datum {
+        self.is_macro_data = true;
+        let datum = self.fold_in(id, Mode::Quoted, 0);
+        self.is_macro_data = false;
+        datum
     }
 
     /// The constant that `id` is where Emacs takes the value of a symbol.
@@ -151,7 +174,10 @@ impl<'t> Folder<'t> {
                 code.map_or(DatumKind::Invalid, |code| DatumKind::Number(Number::Integer(i64::from(code))))
             }
             Kind::List if mode == Mode::Evaluated => return self.fold_evaluated_list(id, depth),
-            Kind::List => return self.fold_data_list(id, mode, depth),
+            Kind::List => match fold_calls::call_in_data(self, id) {
+                Some(finding) if !self.is_macro_data => return self.told(span, finding),
+                Some(_) | None => return self.fold_data_list(id, mode, depth),
+            },
             Kind::Vector => {
                 // A vector evaluates to itself: what is inside is data, except under a comma.
                 let mode = if mode == Mode::Backquoted { mode } else { Mode::Quoted };
@@ -161,12 +187,18 @@ impl<'t> Folder<'t> {
             Kind::Quote | Kind::Function if mode != Mode::Evaluated => {
                 DatumKind::Quoted(Box::new(self.fold_prefixed(id, mode, depth)))
             }
-            Kind::Quote => return self.fold_prefixed(id, Mode::Quoted, depth),
+            Kind::Quote => match fold_calls::quoted_call(self, id) {
+                Some(finding) => return self.told(span, finding),
+                None => return self.fold_prefixed(id, Mode::Quoted, depth),
+            },
             Kind::Function => return self.fold_function(id, span),
             Kind::Backquote if mode == Mode::Evaluated => {
                 return self.fold_prefixed(id, Mode::Backquoted, depth);
             }
             Kind::Unquote if mode == Mode::Backquoted => return self.fold_unquoted(id, depth),
+            // A lonely one was told by the reader.
+            Kind::Unquote if self.tree.children(id).next().is_none() => DatumKind::Invalid,
+            Kind::Unquote if self.separates(id) => return self.fold_prefixed(id, mode, depth),
             Kind::Backquote | Kind::Unquote | Kind::Splice => {
                 let finding = not_a_constant::comma(self.at(span));
                 return self.told(span, finding);
@@ -180,6 +212,35 @@ impl<'t> Folder<'t> {
             }
         };
         Datum { span, kind }
+    }
+
+    /// Whether the comma `id` stands between two items, as it would in JSON; it is kept for [`Folder::tell_commas`].
+    fn separates(&mut self, id: NodeId) -> bool {
+        let start = self.tree.span(id).start as usize;
+        let (before, after) =
+            (self.text.get(..start).unwrap_or(""), self.text.get(start + 1..).unwrap_or(""));
+        let blank = after.starts_with(char::is_whitespace);
+        let touches = before.ends_with(|last: char| !last.is_whitespace() && !"([{'`,@".contains(last));
+        if !blank && !touches {
+            return false;
+        }
+        let is_number = touches && before.ends_with(|last: char| last.is_ascii_digit());
+        let is_thousand = is_number && after.bytes().take_while(u8::is_ascii_digit).count() == 3;
+        let replacement = if blank || is_thousand { "" } else { " " };
+        let span = Span::new(start, start + 1);
+        self.commas.push(Edit { span, replacement: replacement.to_owned() });
+        true
+    }
+
+    /// Tells of the commas that stood between items, once for all that was folded since.
+    pub fn tell_commas(&mut self) {
+        let mut edits = std::mem::take(&mut self.commas);
+        edits.sort_unstable_by_key(|edit| edit.span);
+        edits.dedup();
+        if let Some(first) = edits.first() {
+            let at = self.at(first.span);
+            self.findings.push(comma_between::finding(at, edits));
+        }
     }
 
     /// The value of a string literal. Escapes that cannot be read were told by the reader; here it matters what
@@ -279,10 +340,27 @@ impl<'t> Folder<'t> {
                         }
                     }
                 }
+                Kind::Unquote if mode != Mode::Backquoted && self.is_rest_of_number(child) => {
+                    // `1,000`: told, and neither of the two.
+                    self.separates(child);
+                    if let Some(last) = items.last_mut() {
+                        last.kind = DatumKind::Invalid;
+                    }
+                }
                 _ => items.push(self.fold_in(child, mode, depth + 1)),
             }
         }
         (items, None)
+    }
+
+    /// `,000` right behind a digit.
+    fn is_rest_of_number(&self, id: NodeId) -> bool {
+        let span = self.tree.span(id);
+        let before = self.text.get(..span.start as usize).unwrap_or("");
+        let digits = span.of(self.text).get(1..).unwrap_or("");
+        before.ends_with(|last: char| last.is_ascii_digit())
+            && digits.len() == 3
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
     }
 
     pub(super) fn not_a_constant(&mut self, id: NodeId) -> Datum {

@@ -5,6 +5,8 @@ use super::fold_format::format_values;
 use super::number::Number;
 use super::rules::not_a_constant;
 use super::tree::{Kind, NodeId};
+use crate::diagnostic::Diagnostic;
+use crate::text::Span;
 
 /// What [`fold_call`] folds.
 pub(super) const FUNCTIONS: [&str; 8] =
@@ -40,13 +42,74 @@ pub(super) fn fold_call(folder: &mut Folder<'_>, id: NodeId, head: NodeId, depth
         "append" => append(folder, &arguments, depth),
         "concat" => concat(folder, &arguments, depth),
         "format" => format(folder, &arguments, depth),
+        name if !folder.in_code && starts_argument(folder, name, &arguments) => {
+            return folder.fold_data_list(id, Mode::Quoted, depth);
+        }
         _ => return folder.not_a_constant(id),
     };
     Datum { span, kind }
 }
 
+/// `(city :type string)`, `(name "city" :type string)`: a plist that begins wrongly, and no call.
+fn starts_argument(folder: &Folder<'_>, head: &str, arguments: &[NodeId]) -> bool {
+    let is_key = |argument: &NodeId| folder.tree.kind(*argument) == Kind::Keyword;
+    let has_name = || arguments.iter().any(|id| folder.tree.text(*id, folder.text) == ":name");
+    match arguments.first() {
+        Some(first) if is_key(first) => !has_name(),
+        Some(_) => head == "name" && arguments.iter().any(is_key),
+        None => false,
+    }
+}
+
+/// What makes data of its arguments: below a quote it is an element like any other.
+const BUILDERS: [&str; 6] = ["list", "vector", "cons", "append", "concat", "format"];
+
+/// `'(list '(…))`: the quote is one too many.
+pub(super) fn quoted_call(folder: &Folder<'_>, quote: NodeId) -> Option<Diagnostic> {
+    let list = folder.tree.children(quote).next()?;
+    let (name, arguments) = builder_in(folder, list)?;
+    let is_data = |kind: Kind| kind.is_prefix() || matches!(kind, Kind::List | Kind::Vector | Kind::String);
+    let (span, inside) = (folder.tree.span(quote), folder.tree.span(list));
+    arguments.iter().any(|argument| is_data(folder.tree.kind(*argument))).then(|| {
+        let quote = Span { start: span.start, end: inside.start };
+        not_a_constant::quoted_call(folder.at(span), quote, name)
+    })
+}
+
+/// `(concat "a" "b")` in data. What only may be a call is none: a list can start with any name.
+pub(super) fn call_in_data(folder: &Folder<'_>, list: NodeId) -> Option<Diagnostic> {
+    let (name, arguments) = builder_in(folder, list)?;
+    let first = arguments.first().map(|argument| folder.tree.kind(*argument));
+    matches!(first, Some(Kind::String | Kind::Quote | Kind::Backquote))
+        .then(|| not_a_constant::in_data(folder.at(folder.tree.span(list)), name))
+}
+
+/// The function that a list seems to call, with its arguments. A dot, or a keyword among them, makes data of it.
+fn builder_in<'t>(folder: &Folder<'t>, list: NodeId) -> Option<(&'t str, Vec<NodeId>)> {
+    let mut children = folder.tree.children(list);
+    let head = children.next().filter(|_| folder.tree.kind(list) == Kind::List)?;
+    let name = folder.tree.text(head, folder.text);
+    if folder.tree.kind(head) != Kind::Symbol || !BUILDERS.contains(&name) {
+        return None;
+    }
+    let arguments: Vec<NodeId> = children.collect();
+    let is_odd = |argument: &NodeId| matches!(folder.tree.kind(*argument), Kind::Dot | Kind::Keyword);
+    (!arguments.iter().any(is_odd)).then_some((name, arguments))
+}
+
+/// In code a symbol among them is a variable, but for the one after `:type`, which lacks its quote; told elsewhere.
 fn fold_all(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> Vec<Datum> {
-    arguments.iter().map(|&argument| folder.fold_in(argument, Mode::Evaluated, depth + 1)).collect()
+    let mut after_type = false;
+    let mut parts = Vec::with_capacity(arguments.len());
+    for &argument in arguments {
+        parts.push(if folder.in_code && !after_type {
+            folder.fold_value(argument, depth + 1)
+        } else {
+            folder.fold_in(argument, Mode::Evaluated, depth + 1)
+        });
+        after_type = folder.tree.text(argument, folder.text) == ":type";
+    }
+    parts
 }
 
 /// Arguments whose value matters: a symbol among them is a variable.

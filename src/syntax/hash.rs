@@ -57,8 +57,35 @@ impl Reader<'_> {
                     _ => self.tell_unknown_hash(start, start + 1 + digits),
                 }
             }
+            [b'|', ..] => self.skip_foreign(start, "#|"),
+            [b' ' | b'\t' | b'+', ..] if self.starts_line(start) => self.skip_foreign(start, "#"),
             _ => self.tell_unknown_hash(start, start + 1 + self.char_len(start + 1)),
         }
+    }
+
+    /// A comment of another language, or a line of an Org file: told, and what it says is not read.
+    fn skip_foreign(&mut self, start: usize, opener: &str) {
+        let rest = self.text.get(start..).unwrap_or("");
+        let end_of_line = start + rest.find('\n').unwrap_or(rest.len());
+        // Looked for as often as it may be told.
+        let is_looked_for = opener == "#|" && self.tells_more();
+        let end = match is_looked_for.then(|| rest.find("|#")).flatten() {
+            Some(end) => start + end + 2,
+            None => end_of_line,
+        };
+        let is_end = rest.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("#+end"));
+        // What was opened was told.
+        if !is_end || !self.in_block {
+            let at = self.at(Span::new(start, start + opener.len()));
+            self.find(rules::unknown_hash::foreign(at, Span::new(start, end).of(self.text)));
+        }
+        self.in_block = rest.starts_with("#+") && !is_end;
+        self.at = end;
+    }
+
+    fn starts_line(&self, start: usize) -> bool {
+        let before = self.text.get(self.line_start..start).unwrap_or("");
+        before.bytes().all(|byte| byte.is_ascii_whitespace())
     }
 
     fn open_opaque(&mut self, before_bracket: usize) {

@@ -7,12 +7,14 @@
 //! `lexpr`'s own reader does not carry the language (it has no offsets, loses comments, misreads `1+`, `1e3`,
 //! `"\x41"` and `#'f`, and its span API is quadratic); here it stands at the edge only.
 
+mod closers;
 mod escape;
 mod fold;
 mod fold_calls;
 mod fold_format;
 mod hash;
 pub mod lexpr;
+mod merge;
 mod number;
 mod paste;
 pub mod print;

@@ -80,6 +80,31 @@ impl Reader<'_> {
         None
     }
 
+    /// `:description 'Tell the time.'`: quotes of other languages. Whether there was such a string.
+    pub(super) fn skip_single_quoted(&mut self) -> bool {
+        let start = self.at;
+        let is_described = self
+            .tree
+            .nodes
+            .last()
+            .is_some_and(|node| node.kind == Kind::Keyword && node.span.of(self.text) == ":description");
+        if !is_described {
+            return false;
+        }
+        let rest = self.text.get(start + 1..).unwrap_or("").lines().next().unwrap_or("");
+        let Some(len) = rest.find('\'') else { return false };
+        let (inside, after) = rest.split_at(len);
+        let follows = after.chars().nth(1);
+        let ends = follows.is_none_or(|next| next.is_whitespace() || next == ')');
+        if !inside.contains(' ') || inside.contains(['"', '\\', '(', ')']) || inside.ends_with(' ') || !ends {
+            return false;
+        }
+        let end = start + 1 + len + 1;
+        self.find(smart_quote::single(self.at(Span::new(start, end))));
+        self.push_string(start, end);
+        true
+    }
+
     /// `‘word` and `‘word’` are the word.
     fn read_single_mark(&mut self, mark: char) {
         let (start, word) = (self.at, self.at + mark.len_utf8());

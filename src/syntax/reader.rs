@@ -22,9 +22,13 @@ const MAX_FINDINGS: usize = 100;
 
 /// Reads `text`, the whole of `source`.
 pub fn parse(source: SourceId, text: &str) -> (Tree, Vec<Diagnostic>) {
-    let mut reader = Reader::read(source, text, Recovery::default());
-    if reader.unclosed.any() {
-        reader = super::recover::read_again(reader);
+    let mut reader = super::recover::read_whole(source, text, false);
+    if reader.has_wrong_closer {
+        // `]` for `)`, or one of them missing: what leaves less to tell.
+        let swapped = super::recover::read_whole(source, text, true);
+        if swapped.findings.len() < reader.findings.len() {
+            reader = swapped;
+        }
     }
     (reader.tree, reader.findings)
 }
@@ -51,7 +55,13 @@ pub(super) struct Reader<'t> {
     /// Whether nothing of this line was read but blanks.
     pub(super) first_on_line: bool,
     /// The last list of the first column that ended: its first node and the first node after it.
-    last_form: Option<(u32, u32)>,
+    pub(super) last_form: Option<(u32, u32)>,
+    /// Whether a closer met an opener of the other sort.
+    has_wrong_closer: bool,
+    /// Whether a line of Org mode opened a block.
+    pub(super) in_block: bool,
+    /// The second side of a merge that was not settled: where it starts and ends.
+    pub(super) other_side: Option<(usize, usize)>,
     pub(super) recovery: Recovery,
     pub(super) unclosed: Unclosed,
 }
@@ -76,7 +86,7 @@ pub(super) struct Unclosed {
 }
 
 impl Unclosed {
-    fn any(&self) -> bool {
+    pub(super) fn any(&self) -> bool {
         self.string || !self.forms.is_empty()
     }
 }
@@ -101,6 +111,9 @@ impl<'t> Reader<'t> {
             line_start: 0,
             first_on_line: true,
             last_form: None,
+            has_wrong_closer: false,
+            in_block: false,
+            other_side: None,
             recovery,
             unclosed: Unclosed::default(),
         };
@@ -123,6 +136,9 @@ impl<'t> Reader<'t> {
                 continue;
             }
             if self.skip_no_break_space() {
+                continue;
+            }
+            if self.first_on_line && matches!(byte, b'<' | b'=' | b'|' | b'>') && self.skip_marker(byte) {
                 continue;
             }
             if self.recovery.is_active() && self.first_on_line {
@@ -162,6 +178,7 @@ impl<'t> Reader<'t> {
             b')' => self.close(b')'),
             b']' => self.close(b']'),
             b'"' => self.read_string(),
+            b'\'' if self.skip_single_quoted() => {}
             b'\'' => self.open(Kind::Quote, 1),
             b'`' => self.open(Kind::Backquote, 1),
             b',' if self.bytes.get(self.at + 1) == Some(&b'@') => self.open(Kind::Splice, 2),
@@ -218,7 +235,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A form is whole: every prefix that waited for it is whole, too.
-    fn complete_prefixes(&mut self) {
+    pub(super) fn complete_prefixes(&mut self) {
         while let Some(top) = self.open.last().copied() {
             if !self.is_open_prefix(top) {
                 return;
@@ -242,6 +259,16 @@ impl<'t> Reader<'t> {
 
     fn close(&mut self, closer: u8) {
         let opener_is_open = if closer == b')' { self.open_lists > 0 } else { self.open_vectors > 0 };
+        let innermost = self.innermost().and_then(|index| self.open.get(index)).map(|open| open.id);
+        let opener = innermost.and_then(|id| self.tree.nodes.get(id as usize)).map(|node| node.span);
+        let is_other = |opener: &Span| opener.of(self.text).ends_with('(') != (closer == b')');
+        if let Some(opener) = opener.filter(is_other) {
+            self.has_wrong_closer = true;
+            if self.recovery.swaps() {
+                self.close_with_other(closer, opener);
+                return;
+            }
+        }
         if !opener_is_open {
             self.tell_stray_closer(closer);
             self.at += 1;
@@ -507,25 +534,6 @@ impl<'t> Reader<'t> {
         self.find(rules::unclosed::finding(self.at(opener), opener.of(self.text), label));
     }
 
-    fn tell_stray_closer(&mut self, closer: u8) {
-        let span = Span::new(self.at, self.at + 1);
-        let node = |id: u32| self.tree.nodes.get(id as usize).map(|node| node.span);
-        let last = self.last_form.and_then(|(first, after)| Some((node(first)?, after)));
-        let before = last.map(|(form, _)| Span { start: form.end - 1, end: form.end });
-        let is_told = self.findings.len() < MAX_FINDINGS;
-        self.find(rules::stray_closer::finding(self.at(span), closer as char, before));
-        // Loose forms between the two: the form before them was closed too early.
-        if let Some((form, after)) = last
-            && (after as usize) < self.tree.nodes.len()
-        {
-            if is_told {
-                self.tree.faults.push(form.to(span), Fault::Misnested);
-            } else {
-                self.doubt_from(form.start as usize);
-            }
-        }
-    }
-
     fn tell_lonely_prefix(&mut self, node: Node) {
         self.find(rules::prefix_without_form::finding(self.at(node.span), node.span.of(self.text)));
     }
@@ -546,6 +554,11 @@ impl<'t> Reader<'t> {
         }
     }
 
+    /// Whether what is found is still told.
+    pub(super) fn tells_more(&self) -> bool {
+        self.findings.len() < MAX_FINDINGS
+    }
+
     /// Something is wrong between `start` and `end`, for which there may be no finding.
     pub(super) fn doubt(&mut self, start: usize, end: usize) {
         if self.findings.len() < MAX_FINDINGS {
@@ -555,7 +568,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn doubt_from(&mut self, start: usize) {
+    pub(super) fn doubt_from(&mut self, start: usize) {
         if start < self.doubted_from {
             self.doubted_from = start;
             self.tree.faults.push(Span::new(start, self.bytes.len()), Fault::Misnested);

@@ -4,13 +4,14 @@
 //! An opening parenthesis in the first column starts a new top-level form (the convention Emacs itself navigates
 //! by). Inside the forms that are broken by this measure, indentation tells where a list was meant to end: nothing
 //! that belongs to it starts a line at or before its own column. That guess is kept only where it makes no closer
-//! stray that was not. Each reading is linear, and there are three at most.
+//! stray that was not. Each reading is linear, and there are three at most, or twice as many where a bracket closes a
+//! parenthesis.
 
 use super::reader::Reader;
 use super::tree::Kind;
 use crate::diagnostic::Label;
 use crate::syntax::rules;
-use crate::text::{Location, Span};
+use crate::text::{Location, SourceId, Span};
 
 /// What a reading takes for the end of something unclosed.
 #[derive(Default)]
@@ -21,6 +22,8 @@ pub(super) struct Recovery {
     strings: bool,
     /// The end of a line, the next but for those that are passed, before one that starts with a parenthesis.
     next_form: usize,
+    /// A closer closes what is open, of whatever sort it is.
+    swaps: bool,
     /// Starts of the forms in which indentation counts, in order.
     forms: Vec<usize>,
 }
@@ -29,20 +32,31 @@ impl Recovery {
     pub(super) fn is_active(&self) -> bool {
         self.columns
     }
+
+    pub(super) fn swaps(&self) -> bool {
+        self.swaps
+    }
+}
+
+/// Reads `text`, once more where something is never closed.
+pub(super) fn read_whole(source: SourceId, text: &str, swaps: bool) -> Reader<'_> {
+    let reader = Reader::read(source, text, Recovery { swaps, ..Recovery::default() });
+    if reader.unclosed.any() { read_again(reader) } else { reader }
 }
 
 /// The best of the readings that recover.
-pub(super) fn read_again(first: Reader<'_>) -> Reader<'_> {
+fn read_again(first: Reader<'_>) -> Reader<'_> {
     let strings = first.unclosed.string;
-    let (source, text) = (first.source, first.text);
+    let (source, text, swaps) = (first.source, first.text, first.recovery.swaps);
     drop(first);
-    let by_columns = Reader::read(source, text, Recovery { columns: true, strings, ..Recovery::default() });
+    let by_columns =
+        Reader::read(source, text, Recovery { columns: true, strings, swaps, ..Recovery::default() });
     if by_columns.unclosed.forms.is_empty() {
         return by_columns;
     }
     let forms = by_columns.unclosed.forms.clone();
     let by_lines =
-        Reader::read(source, text, Recovery { columns: true, strings, forms, ..Recovery::default() });
+        Reader::read(source, text, Recovery { columns: true, strings, swaps, forms, ..Recovery::default() });
     // Where lines are not indented as they nest, lists are closed too early and their own parentheses are stray.
     if count_others(&by_lines) <= count_others(&by_columns) { by_lines } else { by_columns }
 }

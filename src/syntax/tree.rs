@@ -92,6 +92,8 @@ pub(super) struct Faults {
     found: Vec<(Span, Fault)>,
     /// By where they start.
     sorted: Vec<FaultMark>,
+    /// Top-level forms right after which something is closed that was not open, in order.
+    pub(super) overclosed: Vec<Span>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -188,6 +190,15 @@ impl Tree {
     /// The worst that reading found wrong inside `id`.
     pub fn fault(&self, id: NodeId) -> Option<Fault> {
         self.faults.worst_in(self.span(id))
+    }
+
+    /// Whether `id` stands in a form with more closing parentheses than opening ones, so that one of these may be
+    /// missing in it.
+    pub fn is_overclosed(&self, id: NodeId) -> bool {
+        let start = self.span(id).start;
+        let next = self.faults.overclosed.partition_point(|form| form.start <= start);
+        let form = next.checked_sub(1).and_then(|index| self.faults.overclosed.get(index));
+        form.is_some_and(|form| start < form.end)
     }
 
     /// Number of nodes.

@@ -11,7 +11,10 @@ rule! {
 }
 
 /// `is_text`: the file was read.
-pub(in crate::project) fn finding(at: Location, is_text: bool) -> Diagnostic {
+pub(in crate::project) fn finding(at: Location, is_text: bool, is_utf16: bool) -> Diagnostic {
+    if is_utf16 {
+        return Diagnostic::new(&INVALID_UTF8, at, "this is UTF-16, not UTF-8").note("save the file as UTF-8; it was not read");
+    }
     let finding = Diagnostic::new(&INVALID_UTF8, at, "this is not UTF-8");
     if is_text {
         finding.note("save the file as UTF-8; reading went on with a replacement character")

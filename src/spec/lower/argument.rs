@@ -27,7 +27,7 @@ impl Lowerer {
             }
         };
         if matches!(items.first(), Some(Datum { kind: DatumKind::Keyword(_), .. })) {
-            self.findings.push(rules::args_not_a_list::single(self.at(span)));
+            self.findings.push(rules::args_not_a_list::single(self.at(span), &items));
             return Vec::new();
         }
         let mut arguments: Vec<Argument> = Vec::new();
@@ -78,7 +78,13 @@ impl Lowerer {
                 Spanned::new(self.take_string("name", value)?, name_span)
             }
             None => {
-                self.findings.push(rules::missing_name::finding(self.at(span), "an argument"));
+                let other = entries.iter().find(|entry| entry.key.eq_ignore_ascii_case("name"));
+                self.findings.push(match other {
+                    Some(entry) => {
+                        rules::missing_name::misspelt(self.at(entry.key_span), "an argument", &entry.key)
+                    }
+                    None => rules::missing_name::finding(self.at(span), "an argument"),
+                });
                 return None;
             }
         };

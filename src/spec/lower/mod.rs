@@ -2,8 +2,10 @@
 
 mod argument;
 mod collection;
+mod emacs;
 mod examples;
 mod fixes;
+mod form;
 mod function;
 mod keyword;
 mod permission;
@@ -14,10 +16,12 @@ mod tool;
 mod value;
 mod worker;
 
+use self::emacs::{Guilty, Variables};
+pub(super) use self::form::layout_of;
+use self::form::{FORMS, Form, Found, Taken, form_of, hands_on_function};
 use super::{Definitions, Tool, ToolKind};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::rules;
-use crate::syntax::print::FormLayout;
 use crate::syntax::{Datum, DatumKind, Fault, Folder, Kind, NodeId, Tree};
 use crate::text::{Location, SourceId, Span};
 
@@ -41,87 +45,82 @@ impl FileKind {
     }
 }
 
-/// The sort of a top-level form.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Tool(ToolKind),
-    /// `llm-tool-collection-deftool`.
-    Collection,
-    Worker,
-    Mcp,
-    Lint,
-}
-
-const FORMS: [(&str, Form); 9] = [
-    ("deftool", Form::Tool(ToolKind::Normal)),
-    ("defexit", Form::Tool(ToolKind::Exit)),
-    ("defworker", Form::Worker),
-    ("defmcp", Form::Mcp),
-    ("deflint", Form::Lint),
-    ("gptel-make-tool", Form::Tool(ToolKind::Normal)),
-    ("llm-make-tool", Form::Tool(ToolKind::Normal)),
-    ("llm-tool", Form::Tool(ToolKind::Normal)),
-    ("llm-tool-collection-deftool", Form::Collection),
-];
-
-/// How a list that starts with this symbol is laid out, where it is a form of specs.
-pub(super) fn layout_of(head: &str) -> Option<FormLayout> {
-    let (_, form) = FORMS.iter().find(|(form, _)| *form == head)?;
-    Some(match form {
-        Form::Collection => FormLayout::Definition,
-        Form::Tool(_) | Form::Worker | Form::Mcp | Form::Lint => FormLayout::Keys,
-    })
-}
-
 /// The definitions of `tree`, read from `text`, the whole of `source`, and what is wrong with them.
 pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Definitions, Vec<Diagnostic>) {
     let mut lowerer = Lowerer::new(source);
     let mut definitions = Definitions::default();
     let mut folder = Folder::new(source, text, tree);
-    let mut pending: Vec<NodeId> = tree.roots().collect();
+    let mut variables = Variables::default();
+    let mut noted_code = false;
+    // With each whether it stands below a quote.
+    let mut pending: Vec<(NodeId, bool)> = tree.roots().map(|root| (root, false)).collect();
     pending.reverse();
     let mut after_loose = false;
-    while let Some(node) = pending.pop() {
+    while let Some((node, is_quoted)) = pending.pop() {
         after_loose &= !names_form(tree, node);
-        let head = tree.children(node).next();
-        match form_of(tree, text, node, head) {
-            // In Emacs Lisp a list that starts with a keyword is anybody's data.
-            Some((_, true)) if kind == FileKind::EmacsLisp => {}
-            Some((form, bare)) => {
-                let is_call = head.is_some_and(|head| is_function(tree.text(head, text)));
-                let items = tree.children(node).skip(usize::from(!bare));
-                let data = if form == Form::Collection {
-                    items.take(4).map(|item| folder.fold_quoted(item)).collect()
-                } else {
-                    fold_entries(&mut folder, tree, items, is_call)
-                };
-                lowerer.form_start = lowerer.findings.len();
-                lowerer.findings.append(&mut folder.findings);
-                let fault = tree.fault(node);
-                let known = definitions.tools.len();
-                lowerer.lower_form(form, tree.span(node), data, fault, &mut definitions);
-                if let Some(tool) = definitions.tools.get(known).filter(|tool| tool.valid && is_call) {
-                    lowerer.check_function(tool, tree, text, node);
+        let found = form_of(tree, text, node, kind);
+        if let Some(found) = found.filter(|found| is_quoted && is_template(tree, found)) {
+            if !std::mem::replace(&mut noted_code, true) {
+                let head = tree.children(found.list).next().unwrap_or(found.list);
+                let at = lowerer.at(tree.span(head));
+                lowerer.findings.push(rules::tools_by_code::finding(at, tree.text(head, text)));
+            }
+            continue;
+        }
+        if let Some(found) = found {
+            let items = || tree.children(found.list).skip(found.skipped);
+            folder.in_code = found.taken == Taken::Evaluated && kind == FileKind::EmacsLisp;
+            let data = if found.form == Form::Collection {
+                items().take(4).map(|item| folder.fold_macro_data(item)).collect()
+            } else {
+                fold_entries(&mut folder, tree, items(), &found)
+            };
+            folder.in_code = false;
+            folder.tell_commas();
+            lowerer.form_start = lowerer.findings.len();
+            lowerer.findings.append(&mut folder.findings);
+            let fault = tree.fault(node);
+            let known = definitions.tools.len();
+            lowerer.lower_form(found.form, tree.span(node), data, fault, &mut definitions);
+            if let Some(tool) = definitions.tools.get(known).filter(|tool| tool.valid)
+                && found.taken != Taken::Data
+            {
+                lowerer.check_function(tool, tree, text, &found);
+            }
+            if found.taken == Taken::Evaluated && kind == FileKind::EmacsLisp && !is_quoted {
+                let unquoted = emacs::unquoted(tree, text, items(), &mut variables);
+                lowerer.tell_unquoted(&unquoted, tree, text);
+            }
+            // Where a parenthesis or quote is missing, everything else that seems wrong follows from it.
+            if fault == Some(Fault::Misnested) || (lowerer.has_error() && tree.is_overclosed(node)) {
+                lowerer.findings.truncate(lowerer.form_start);
+            }
+            continue;
+        }
+        match kind {
+            FileKind::Specs if tree.fault(node).is_some() => {}
+            // Loose values one after the other are one mistake.
+            FileKind::Specs if !names_form(tree, node) && std::mem::replace(&mut after_loose, true) => {}
+            FileKind::Specs => lowerer.tell_unknown_form(tree, text, node),
+            FileKind::EmacsLisp => {
+                if let Some(function) = hands_on_function(tree, text, node).filter(|_| !noted_code) {
+                    noted_code = true;
+                    let at = lowerer.at(tree.span(function));
+                    let name = tree.text(function, text);
+                    lowerer.findings.push(rules::tools_by_code::finding(at, name));
                 }
-                // Where a parenthesis or quote is missing, everything else that seems wrong follows from it.
-                if fault == Some(Fault::Misnested) {
-                    lowerer.findings.truncate(lowerer.form_start);
+                let is_quoted = match tree.kind(node) {
+                    Kind::Quote | Kind::Backquote => true,
+                    Kind::Unquote | Kind::Splice => false,
+                    _ => is_quoted,
+                };
+                // Children in reverse, so that the first is looked at first.
+                let start = pending.len();
+                pending.extend(tree.children(node).map(|child| (child, is_quoted)));
+                if let Some(added) = pending.get_mut(start..) {
+                    added.reverse();
                 }
             }
-            None => match kind {
-                FileKind::Specs if tree.fault(node).is_some() => {}
-                // Loose values one after the other are one mistake.
-                FileKind::Specs if !names_form(tree, node) && std::mem::replace(&mut after_loose, true) => {}
-                FileKind::Specs => lowerer.tell_unknown_form(tree, text, node, head),
-                FileKind::EmacsLisp => {
-                    // Children in reverse, so that the first is looked at first.
-                    let start = pending.len();
-                    pending.extend(tree.children(node));
-                    if let Some(added) = pending.get_mut(start..) {
-                        added.reverse();
-                    }
-                }
-            },
         }
     }
     for tool in &definitions.tools {
@@ -130,24 +129,6 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
     lowerer.note_mcp(&definitions);
     fixes::settle_fixes(&mut lowerer.findings, text, tree, kind);
     (definitions, lowerer.findings)
-}
-
-/// What `node` is, and whether it is a bare plist.
-fn form_of(tree: &Tree, text: &str, node: NodeId, head: Option<NodeId>) -> Option<(Form, bool)> {
-    let head = head.filter(|_| tree.kind(node) == Kind::List)?;
-    match tree.kind(head) {
-        Kind::Symbol => {
-            let name = tree.text(head, text);
-            FORMS.iter().find(|(form, _)| *form == name).map(|(_, form)| (*form, false))
-        }
-        Kind::Keyword => Some((Form::Tool(ToolKind::Normal), true)),
-        _ => None,
-    }
-}
-
-/// Whether a form is a call in Emacs, which evaluates what stands in it.
-fn is_function(head: &str) -> bool {
-    matches!(head, "gptel-make-tool" | "llm-make-tool" | "llm-tool")
 }
 
 /// The tool that a constant is: a plist, or a list that starts with the name of a tool form. For callers that
@@ -173,18 +154,20 @@ pub fn lower_tool(source: SourceId, datum: Datum) -> (Option<Tool>, Vec<Diagnost
 }
 
 /// What every API is sent: where Emacs evaluates it, a symbol is a variable.
-const SENT: [&str; 4] = [":name", ":description", ":args", ":async"];
+const SENT: [&str; 3] = [":name", ":description", ":args"];
 
 /// What is Emacs Lisp, or changes nothing that is sent: code there is no mistake.
-const CODE: [&str; 4] = [":function", ":confirm", ":include", ":category"];
+const CODE: [&str; 5] = [":function", ":async", ":confirm", ":include", ":category"];
 
 /// The constants of a form, without its head. What stands under `:function` is Emacs Lisp and not looked at.
 fn fold_entries(
     folder: &mut Folder<'_>,
     tree: &Tree,
     items: impl Iterator<Item = NodeId>,
-    is_call: bool,
+    form: &Found,
 ) -> Vec<Datum> {
+    let is_call = form.taken == Taken::Evaluated;
+    let is_tool = matches!(form.form, Form::Tool(_));
     let mut data: Vec<Datum> = Vec::new();
     for item in items {
         let key = match data.last() {
@@ -194,7 +177,7 @@ fn fold_entries(
         let code = Datum { span: tree.span(item), kind: DatumKind::Invalid };
         let datum = if key == ":function" && tree.kind(item) != Kind::Keyword {
             code
-        } else if CODE.contains(&key) {
+        } else if CODE.contains(&key) || (is_tool && tool::is_unknown_key(key)) {
             let told = folder.findings.len();
             let datum = if is_call { folder.fold_argument(item) } else { folder.fold(item) };
             let is_code = folder.findings.len() > told && tree.kind(item) != Kind::Keyword;
@@ -204,6 +187,8 @@ fn fold_entries(
             if is_code { code } else { datum }
         } else if is_call && SENT.contains(&key) {
             folder.fold_argument(item)
+        } else if form.taken == Taken::Quoted || (form.form == Form::Lint && tree.kind(item) == Kind::List) {
+            folder.fold_quoted(item)
         } else {
             folder.fold(item)
         };
@@ -273,14 +258,24 @@ impl Lowerer {
     }
 
     /// What the lambda under `:function` takes, held against the arguments.
-    fn check_function(&mut self, tool: &Tool, tree: &Tree, text: &str, node: NodeId) {
-        let mut items = tree.children(node);
-        let is_key =
-            |item: &NodeId| tree.kind(*item) == Kind::Keyword && tree.text(*item, text) == ":function";
-        if items.find(is_key).is_none() {
+    fn check_function(&mut self, tool: &Tool, tree: &Tree, text: &str, found: &Found) {
+        let value_of = |key: &str| {
+            let mut items = tree.children(found.list);
+            items.find(|item| tree.kind(*item) == Kind::Keyword && tree.text(*item, text) == key)?;
+            items.next()
+        };
+        // Whether there is a callback may be known to Emacs alone.
+        let is_code = |value: NodeId| !matches!(tree.text(value, text), "t" | "nil");
+        if !tool.is_async && value_of(":async").is_some_and(is_code) {
             return;
         }
-        let parameters = items.next().and_then(|value| function::parameters_of(tree, text, value));
+        // `:arguments`: what the arguments are is not known.
+        let is_alias = |item: NodeId| tool::is_meant_for_args(tree.text(item, text));
+        let mut keys = tree.children(found.list).filter(|item| tree.kind(*item) == Kind::Keyword);
+        if tool.arguments.is_empty() && keys.any(is_alias) {
+            return;
+        }
+        let parameters = value_of(":function").and_then(|value| function::parameters_of(tree, text, value));
         let Some(function::Parameters { span, names, required, has_rest }) = parameters else { return };
         let callback = tool.is_async.then_some("callback");
         let arguments = tool.arguments.iter().map(|argument| argument.name.value.as_str());
@@ -294,6 +289,27 @@ impl Lowerer {
             &expected,
         );
         self.findings.extend(finding);
+    }
+
+    /// What Emacs cannot evaluate. Where there is an error in it, that is what is wrong with it.
+    fn tell_unquoted(&mut self, unquoted: &[(NodeId, Guilty)], tree: &Tree, text: &str) {
+        let errors = self.findings.get(self.form_start..).unwrap_or_default().iter();
+        let errors = errors.filter(|finding| finding.severity == Severity::Error);
+        let mut errors: Vec<u32> = errors.map(|finding| finding.primary.span.start).collect();
+        errors.sort_unstable();
+        for &(node, guilty) in unquoted {
+            let span = tree.span(node);
+            let first = errors.partition_point(|error| *error < span.start);
+            if errors.get(first).is_some_and(|error| *error < span.end) {
+                continue;
+            }
+            let at = self.at(span);
+            self.findings.push(match guilty {
+                Guilty::Call(head) => rules::unquoted_in_code::call(at, tree.text(head, text)),
+                Guilty::Variable => rules::unquoted_in_code::variable(at, tree.text(node, text)),
+                Guilty::Category => rules::unquoted_in_code::category(at, tree.text(node, text)),
+            });
+        }
     }
 
     /// Servers are read and not used yet: said once a file.
@@ -313,8 +329,11 @@ impl Lowerer {
         of_form.iter().any(|finding| finding.severity == Severity::Error)
     }
 
-    fn tell_unknown_form(&mut self, tree: &Tree, text: &str, node: NodeId, head: Option<NodeId>) {
-        let head = head.filter(|&head| tree.kind(head) == Kind::Symbol && tree.kind(node) == Kind::List);
+    fn tell_unknown_form(&mut self, tree: &Tree, text: &str, node: NodeId) {
+        let head = tree
+            .children(node)
+            .next()
+            .filter(|&head| tree.kind(head) == Kind::Symbol && tree.kind(node) == Kind::List);
         self.findings.push(match head {
             Some(head) => {
                 let known = FORMS.map(|(form, _)| form);
@@ -323,10 +342,16 @@ impl Lowerer {
             None => {
                 let span = tree.span(node);
                 let first_line = Span::new(span.start as usize, first_line_end(span, text));
-                rules::unknown_form::finding(self.at(first_line))
+                let is_json = tree.text(node, text).starts_with(['{', '[']);
+                rules::unknown_form::finding(self.at(first_line), is_json)
             }
         });
     }
+}
+
+/// Whether commas stand among the keys and values of a form below a backquote: it is the template of a macro.
+fn is_template(tree: &Tree, found: &Found) -> bool {
+    tree.children(found.list).any(|child| matches!(tree.kind(child), Kind::Unquote | Kind::Splice))
 }
 
 /// Whether it is a list that starts with a symbol or keyword.

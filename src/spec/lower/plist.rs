@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Lowerer;
+use crate::diagnostic::Severity;
 use crate::spec::{keywords, rules};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
@@ -37,6 +38,11 @@ fn is_key(datum: &Datum, known: &[&str]) -> bool {
 /// Whether `word` is one of `known`, with its colon or without.
 fn is_known(word: &str, known: &[&str]) -> bool {
     known.contains(&word.strip_prefix(':').unwrap_or(word))
+}
+
+/// Whether it is a keyword that is no key of the place.
+fn is_lone_word(datum: &Datum, known: &[&str]) -> bool {
+    matches!(&datum.kind, DatumKind::Keyword(word) if !is_known(word, known) && !word.ends_with(':'))
 }
 
 /// Whether gptel sends a keyword of a schema rightly without its colon: those it looks for by their colon are lost.
@@ -102,7 +108,9 @@ impl Lowerer {
         let mut mended = Mended::default();
         let mut items = items.into_iter().peekable();
         let mut end_of_string = None;
-        while let Some(item) = items.next() {
+        let mut colon: Option<usize> = None;
+        let mut held = None;
+        while let Some(item) = held.take().or_else(|| items.next()) {
             let at = self.at(item.span);
             let key = match item.kind {
                 DatumKind::Keyword(mut key) => {
@@ -145,15 +153,49 @@ impl Lowerer {
             let value = items.next_if(|next| {
                 !matches!(&next.kind, DatumKind::Keyword(word) if !CONSTANT_KEYWORDS.contains(&word.as_str()))
             });
+            let value = value.or_else(|| {
+                // `:type :string`: a word that is no key here, with no value of its own.
+                let word =
+                    items.next_if(|next| known.contains(&key.as_str()) && is_lone_word(next, known))?;
+                if items.peek().is_some_and(|next| !is_key(next, known)) {
+                    // It has one: it is a key, and this has none.
+                    held = Some(word);
+                    return None;
+                }
+                Some(self.keyword_as_value(&key, word))
+            });
             let value = value.unwrap_or_else(|| {
                 self.findings.push(rules::odd_plist::finding(at, &key));
                 Datum { span: item.span, kind: DatumKind::Invalid }
             });
             end_of_string = matches!(value.kind, DatumKind::String(_)).then_some(value.span.end);
             // A property may have any name.
+            let mut key = key;
             if key.len() > 1 && key.ends_with(':') && !known.is_empty() {
-                mended.stray.push((key.trim_end_matches(':').to_owned(), self.findings.len()));
-                self.findings.push(rules::stray_colon::finding(at, &key));
+                let mut finding = rules::stray_colon::finding(at, &key);
+                let stem = key.trim_end_matches(':').to_owned();
+                let names = stem == "name" && known.contains(&"name") && entries.place("name").is_none();
+                if names {
+                    // Without a name nothing is sent at all.
+                    finding.severity = Severity::Error;
+                    key.clone_from(&stem);
+                }
+                let index = match colon {
+                    Some(first) => {
+                        if let Some(first) = self.findings.get_mut(first) {
+                            rules::stray_colon::merge(first, finding);
+                        }
+                        first
+                    }
+                    None => {
+                        self.findings.push(finding);
+                        self.findings.len() - 1
+                    }
+                };
+                colon = Some(index);
+                if !names {
+                    mended.stray.push((stem, index));
+                }
             }
             let first = entries.place(&key).and_then(|place| entries.all.get_mut(place));
             let Some(first) = first else {
@@ -186,6 +228,16 @@ impl Lowerer {
                 rules::keep_both(finding);
             }
         }
+    }
+
+    /// A keyword where a value belongs; `:required :true` is told with the rest of what is wrong about it.
+    fn keyword_as_value(&mut self, key: &str, word: Datum) -> Datum {
+        let DatumKind::Keyword(name) = &word.kind else { return word };
+        if key == "required" {
+            return word;
+        }
+        self.findings.push(rules::wrong_value::keyword(self.at(word.span), key, name));
+        Datum { span: word.span, kind: DatumKind::Invalid }
     }
 
     /// Tells that a value is of the wrong kind.

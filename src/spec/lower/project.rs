@@ -2,7 +2,9 @@
 
 use super::Lowerer;
 use super::plist::Entry;
-use crate::spec::rules::{mcp_transport, missing_name, unknown_mcp_key, unknown_tool_key};
+use crate::spec::rules::{
+    as_vector, mcp_transport, missing_name, unknown_mcp_key, unknown_tool_key, wrong_value,
+};
 use crate::spec::{Lint, McpServer, McpTransport};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
@@ -87,8 +89,13 @@ impl Lowerer {
 
     /// Codes or names of rules, as strings or symbols.
     fn take_rules(&mut self, key: &str, value: Datum) -> Vec<Spanned<String>> {
+        let expected = "a vector of rules such as `[missing-description]`";
+        if matches!(&value.kind, DatumKind::List(items) if !items.is_empty()) {
+            let finding = wrong_value::finding(self.at(value.span), key, expected, "a list");
+            self.findings.push(as_vector(finding, &value));
+        }
         let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
-            self.tell_wrong(key, &value, "a vector of rules such as `[missing-description]`");
+            self.tell_wrong(key, &value, expected);
             return Vec::new();
         };
         let mut rules = Vec::new();

@@ -4,6 +4,7 @@ use std::path::{Component, Path};
 
 use super::Lowerer;
 use super::plist::Entry;
+use crate::diagnostic::Diagnostic;
 use crate::spec::rules;
 use crate::spec::units::{parse_bytes, parse_duration};
 use crate::spec::{Effect, Permissions, Tool, ToolKind};
@@ -32,6 +33,12 @@ const TOOL_KEYS: [&str; 16] = [
 impl Lowerer {
     /// The tool that a form's plist is; `None` when it has no usable name.
     pub(super) fn lower_tool(&mut self, kind: ToolKind, span: Span, items: Vec<Datum>) -> Option<Tool> {
+        if let Some(finding) = self.name_without_key(&items) {
+            // Whatever is wrong with the rest follows from it.
+            self.findings.truncate(self.form_start);
+            self.findings.push(finding);
+            return None;
+        }
         let entries = self.read_plist(items, &TOOL_KEYS);
         let mut tool = empty_tool(self.source, span, kind);
         // What was written but could not be read, or is misspelt, is not missing.
@@ -41,7 +48,7 @@ impl Lowerer {
             if !written.name && Written::meant(&entry.key) == Some("name") {
                 told_name = true;
                 let at = self.at(entry.key_span);
-                self.findings.push(rules::missing_name::misspelt(at, &entry.key));
+                self.findings.push(rules::missing_name::misspelt(at, "a tool", &entry.key));
                 if let DatumKind::String(name) = entry.value.kind {
                     tool.name = Spanned::new(name, entry.value.span);
                 }
@@ -59,8 +66,10 @@ impl Lowerer {
         if tool.description.value.trim().is_empty() {
             let is_told = tool.description.span == Span::default() || self.is_misread || self.has_error();
             if !(written.description && is_told) {
-                let at = self.at(tool.name.span);
-                self.findings.push(rules::missing_description::finding(at, &tool.name.value));
+                let (name, written) = (&tool.name, tool.description.span);
+                let is_empty = written != Span::default();
+                let at = self.at(if is_empty { written } else { name.span });
+                self.findings.push(rules::missing_description::finding(at, &name.value, is_empty));
             }
         } else {
             let checks = [rules::unfinished_description::check, rules::description_is_name::check];
@@ -72,6 +81,19 @@ impl Lowerer {
         self.check_arguments(&tool);
         tool.valid = !self.has_error();
         Some(tool)
+    }
+
+    /// `(deftool "now" …)`, `(deftool now (city) "Tell …")`: a tool defined as a function is.
+    fn name_without_key(&self, items: &[Datum]) -> Option<Diagnostic> {
+        let first = items.first()?;
+        let (DatumKind::String(word) | DatumKind::Symbol(word)) = &first.kind else { return None };
+        let is_named = |item: &Datum| match &item.kind {
+            DatumKind::Keyword(key) => key.trim_end_matches(':') == ":name",
+            _ => false,
+        };
+        let is_key = TOOL_KEYS.contains(&word.strip_prefix(':').unwrap_or(word));
+        let is_other = is_key || items.iter().any(is_named);
+        (!is_other).then(|| rules::missing_name::without_key(self.at(first.span), word))
     }
 
     fn lower_tool_key(&mut self, tool: &mut Tool, entry: Entry) {
@@ -142,6 +164,16 @@ impl Lowerer {
         self.findings.extend(rules::invalid_name::check(at, &name));
         Some(name)
     }
+}
+
+/// Whether a keyword, or nothing, is no key of a tool.
+pub(super) fn is_unknown_key(keyword: &str) -> bool {
+    keyword.strip_prefix(':').is_some_and(|key| !TOOL_KEYS.contains(&key))
+}
+
+/// Whether an unknown keyword was meant to be `:args`.
+pub(super) fn is_meant_for_args(keyword: &str) -> bool {
+    is_unknown_key(keyword) && Written::meant(keyword.trim_start_matches(':')) == Some("args")
 }
 
 /// Which of the keys that a tool needs stand in it, were they misspelt or not.

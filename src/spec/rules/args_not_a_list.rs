@@ -1,6 +1,6 @@
-use crate::diagnostic::{Diagnostic, rule};
-use crate::syntax::Datum;
-use crate::text::Location;
+use crate::diagnostic::{Diagnostic, Edit, rule};
+use crate::syntax::{Datum, DatumKind};
+use crate::text::{Location, Span};
 
 rule! {
     /// :args that is not a list of argument plists
@@ -24,14 +24,49 @@ pub(in crate::spec) fn finding(at: Location, found: &Datum) -> Diagnostic {
     Diagnostic::new(&ARGS_NOT_A_LIST, at, message).note("write `:args ((:name \"…\" :type string) …)`")
 }
 
-/// `:args` is one argument's plist.
-pub(in crate::spec) fn single(at: Location) -> Diagnostic {
-    let message = "`:args` takes a list of argument plists, found a single plist";
-    Diagnostic::new(&ARGS_NOT_A_LIST, at, message).note("wrap it in one more pair of parentheses")
+/// `:args` is one plist: an argument, or the JSON Schema of all of them.
+pub(in crate::spec) fn single(at: Location, items: &[Datum]) -> Diagnostic {
+    let has = |key: &str| items.iter().step_by(2).any(|item| matches!(&item.kind, DatumKind::Keyword(word) if word == key));
+    let found = |what: &str| {
+        let message = format!("`:args` takes a list of argument plists, found {what}");
+        Diagnostic::new(&ARGS_NOT_A_LIST, at, message)
+    };
+    if has(":name") {
+        let edit = |at: u32, replacement: &str| Edit {
+            span: Span { start: at, end: at },
+            replacement: replacement.to_owned(),
+        };
+        return found("a single plist").fixed_by_edits(
+            "wrap it in one more pair of parentheses",
+            vec![edit(at.span.start, "("), edit(at.span.end, ")")],
+        );
+    }
+    let is_map = items.iter().skip(1).step_by(2).all(|item| matches!(item.kind, DatumKind::List(_)));
+    if has(":properties") || has(":type") {
+        found("the schema of an object").note("each of its `:properties` is an argument: `((:name \"…\" :type …) …)`")
+    } else if is_map {
+        found("a plist of properties").note("each is an argument with its name in it: `((:name \"…\" :type …) …)`")
+    } else {
+        found("a single plist").note("wrap it in one more pair of parentheses")
+    }
 }
 
 /// An element of `:args` is no plist.
 pub(in crate::spec) fn element(at: Location, found: &Datum) -> Diagnostic {
-    let message = format!("an argument is a plist `(:name \"…\" :type …)`, found {}", found.describe());
-    Diagnostic::new(&ARGS_NOT_A_LIST, at, message)
+    let first = match &found.kind {
+        DatumKind::List(items) => items.first(),
+        _ => None,
+    };
+    let Some(Datum { span, kind: DatumKind::Symbol(word) | DatumKind::String(word) }) = first else {
+        let message = format!("an argument is a plist `(:name \"…\" :type …)`, found {}", found.describe());
+        return Diagnostic::new(&ARGS_NOT_A_LIST, at, message);
+    };
+    let is_key = word == "name";
+    let meant = if is_key { String::from(":name") } else { format!(":name {}", super::quoted(word)) };
+    let message = format!("an argument starts with a key such as `:name`, found `{word}`");
+    Diagnostic::new(&ARGS_NOT_A_LIST, Location { span: *span, ..at }, message).maybe_fixed_by(
+        format!("write `{meant}`"),
+        *span,
+        meant,
+    )
 }

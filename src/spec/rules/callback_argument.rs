@@ -1,4 +1,4 @@
-use crate::diagnostic::{Diagnostic, rule};
+use crate::diagnostic::{Diagnostic, Severity, rule};
 use crate::spec::Tool;
 use crate::text::Location;
 
@@ -18,11 +18,27 @@ rule! {
     pub(crate) CALLBACK_ARGUMENT, "DT239", "callback-argument", Warning
 }
 
+/// `findings`: those of the tool's form, and more before it.
 pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     let Some(first) = tool.arguments.first().filter(|_| tool.is_async) else { return };
     if matches!(first.name.value.as_str(), "callback" | "cb") {
         let at = Location { source: tool.source, span: first.name.span };
         let message = "the callback of an `:async` tool is no argument of the model's";
-        findings.push(Diagnostic::new(&CALLBACK_ARGUMENT, at, message).note("leave it out of `:args`"));
+        let mut finding = Diagnostic::new(&CALLBACK_ARGUMENT, at, message).note("leave it out of `:args`");
+        // Whatever else is wrong with it goes when it does: `:type function`.
+        let of_it = |other: &Diagnostic| {
+            let start = other.primary.span.start;
+            (first.span.start..first.span.end).contains(&start)
+        };
+        let start = findings.iter().rposition(|other| !tool_holds(tool, other)).map_or(0, |index| index + 1);
+        let told = findings.split_off(start.min(findings.len()));
+        let (inside, outside): (Vec<_>, Vec<_>) = told.into_iter().partition(of_it);
+        findings.extend(outside);
+        finding.severity = inside.iter().map(|other| other.severity).fold(finding.severity, Severity::max);
+        findings.push(finding);
     }
+}
+
+fn tool_holds(tool: &Tool, finding: &Diagnostic) -> bool {
+    (tool.span.start..tool.span.end).contains(&finding.primary.span.start)
 }

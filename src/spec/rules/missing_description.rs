@@ -17,7 +17,8 @@ rule! {
     pub(crate) MISSING_DESCRIPTION, "DT112", "missing-description", Warning
 }
 
-pub(in crate::spec) fn finding(at: Location, name: &str) -> Diagnostic {
-    let message = format!("`{name}` has no `:description`, so the model cannot know when to use it");
+pub(in crate::spec) fn finding(at: Location, name: &str, is_empty: bool) -> Diagnostic {
+    let what = if is_empty { "an empty" } else { "no" };
+    let message = format!("`{name}` has {what} `:description`, so the model cannot know when to use it");
     Diagnostic::new(&MISSING_DESCRIPTION, at, message)
 }

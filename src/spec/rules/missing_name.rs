@@ -22,8 +22,16 @@ pub(in crate::spec) fn finding(at: Location, what: &str) -> Diagnostic {
     if what == "a tool" { finding.note("add `:name \"…\"`, up to 64 of A-Z a-z 0-9 _ -") } else { finding }
 }
 
+/// `word` stands where the first key does.
+pub(in crate::spec) fn without_key(at: Location, word: &str) -> Diagnostic {
+    let name = super::quoted(word);
+    Diagnostic::new(&MISSING_NAME, at, format!("a tool needs a `:name`, found {name} without the key"))
+        .note("a tool is a plist: `(deftool :name \"…\" :description \"…\" :args (…))`")
+        .maybe_fixed_by(format!("write `:name {name}`"), at.span, format!(":name {name}"))
+}
+
 /// A key that is none and was meant to be the name.
-pub(in crate::spec) fn misspelt(at: Location, key: &str) -> Diagnostic {
-    Diagnostic::new(&MISSING_NAME, at, format!("a tool needs a `:name`, found `:{key}`"))
+pub(in crate::spec) fn misspelt(at: Location, what: &str, key: &str) -> Diagnostic {
+    Diagnostic::new(&MISSING_NAME, at, format!("{what} needs a `:name`, found `:{key}`"))
         .meant(at.span, ":name")
 }

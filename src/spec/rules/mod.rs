@@ -26,6 +26,8 @@ rules! {
     repeated_item: REPEATED_ITEM,
     collection_shape: COLLECTION_SHAPE,
     function_parameters: FUNCTION_PARAMETERS,
+    unquoted_in_code: UNQUOTED_IN_CODE,
+    tools_by_code: TOOLS_BY_CODE,
     args_not_a_list: ARGS_NOT_A_LIST,
     duplicate_argument: DUPLICATE_ARGUMENT,
     missing_type: MISSING_TYPE,

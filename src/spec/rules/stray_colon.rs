@@ -30,3 +30,17 @@ pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
         .note(format!("it is sent as the JSON key \"{key}\", which no API knows"))
         .fixed_by(format!("write `{meant}`"), at.span, meant)
 }
+
+/// Takes another of the same plist along: who writes one writes them all so.
+pub(in crate::spec) fn merge(first: &mut Diagnostic, other: Diagnostic) {
+    first.severity = first.severity.max(other.severity);
+    if let (Some(fix), Some(more)) = (&mut first.fix, other.fix) {
+        fix.title = String::from("write the keys without it");
+        fix.is_safe &= more.is_safe;
+        fix.edits.extend(more.edits);
+    }
+    let keys = "so do other keys of this plist";
+    if !first.notes.iter().any(|note| note == keys) {
+        first.notes.push(String::from(keys));
+    }
+}

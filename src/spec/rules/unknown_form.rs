@@ -30,8 +30,9 @@ pub(in crate::spec) fn named(at: Location, word: &str, known: &[&str]) -> Diagno
 }
 
 /// Anything else.
-pub(in crate::spec) fn finding(at: Location) -> Diagnostic {
-    Diagnostic::new(&UNKNOWN_FORM, at, "expected a form such as `(deftool …)`")
+pub(in crate::spec) fn finding(at: Location, is_json: bool) -> Diagnostic {
+    let finding = Diagnostic::new(&UNKNOWN_FORM, at, "expected a form such as `(deftool …)`");
+    if is_json { finding.note("of definitions in JSON `deftool import` makes specs") } else { finding }
 }
 
 /// A value that a program holds.

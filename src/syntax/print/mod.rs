@@ -129,8 +129,14 @@ fn inner_forms(tree: &Tree, text: &str, scope: Scope) -> Vec<(NodeId, Role)> {
     let mut next = 0;
     while let Some(node) = tree.nodes.get(next as usize) {
         let id = NodeId(next);
-        let role = form_role(tree, text, id, scope)
-            .filter(|role| *role == Role::Collection || is_list_with(tree, id, 1, Kind::Keyword));
+        let role = form_role(tree, text, id, scope).filter(|role| match role {
+            Role::Collection => {
+                let is_nil = |specs| tree.text(specs, text) == "nil";
+                [Kind::Symbol, Kind::String].iter().any(|kind| is_list_with(tree, id, 1, *kind))
+                    && tree.children(id).nth(2).is_some_and(|c| tree.kind(c) == Kind::List || is_nil(c))
+            }
+            _ => is_list_with(tree, id, 1, Kind::Keyword),
+        });
         next = if role.is_some() { node.end } else { next + 1 };
         forms.extend(role.map(|role| (id, role)));
     }

@@ -15,6 +15,8 @@ rules! {
     raw_byte: RAW_BYTE,
     odd_blank: ODD_BLANK,
     smart_quote: SMART_QUOTE,
+    comma_between: COMMA_BETWEEN,
+    merge_conflict: MERGE_CONFLICT,
     not_a_constant: NOT_A_CONSTANT,
     too_deep: TOO_DEEP,
     not_json: NOT_JSON,

@@ -1,5 +1,5 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::text::Location;
+use crate::text::{Location, Span};
 
 rule! {
     /// code where a constant is needed
@@ -37,6 +37,19 @@ pub(in crate::syntax) fn call(at: Location, text: &str, function: Option<&str>) 
 pub(in crate::syntax) fn variable(at: Location, name: &str) -> Diagnostic {
     let message = format!("not a constant: the variable `{}`", excerpt(name));
     Diagnostic::new(&NOT_A_CONSTANT, at, message).note(NOTE)
+}
+
+/// `'(list …)`; `quote` is what stands before it.
+pub(in crate::syntax) fn quoted_call(at: Location, quote: Span, function: &str) -> Diagnostic {
+    let message = format!("`{function}` under a quote is data, not a call");
+    Diagnostic::new(&NOT_A_CONSTANT, at, message).fixed_by("remove the quote", quote, "")
+}
+
+/// A call among data, where nothing is called.
+pub(in crate::syntax) fn in_data(at: Location, function: &str) -> Diagnostic {
+    let message = format!("`{function}` is not called in quoted data; use a backquote and a comma");
+    Diagnostic::new(&NOT_A_CONSTANT, at, message)
+        .note(format!("in `` `(… ,({function} …)) `` it is called, in `'(…)` and `[…]` it is an element of a list"))
 }
 
 /// Reader syntax of which no constant is made, as `#s(…)`.

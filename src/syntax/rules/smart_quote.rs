@@ -45,6 +45,14 @@ pub(in crate::syntax) fn string(at: Location, text: &str) -> Diagnostic {
     finding.fixed_by_edits("write plain quotation marks", edits)
 }
 
+/// `at`: a string between single quotes.
+pub(in crate::syntax) fn single(at: Location) -> Diagnostic {
+    let (start, end) = (at.span.start as usize, at.span.end as usize);
+    let edit = |at| Edit { span: Span::new(at, at + 1), replacement: String::from("\"") };
+    Diagnostic::new(&SMART_QUOTE, at, "`'` opens no string; `\"` does")
+        .fixed_by_edits("write plain quotation marks", vec![edit(start), edit(end - 1)])
+}
+
 /// A mark that is never closed on its line, or a single one.
 pub(in crate::syntax) fn mark(at: Location, mark: char) -> Diagnostic {
     let finding = Diagnostic::new(&SMART_QUOTE, at, format!("`{mark}` is a letter to Emacs, no quotation mark"));
