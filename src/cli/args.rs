@@ -55,8 +55,11 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct CheckOptions {
-    /// Files, scripts, folders or projects; none: the project around the current folder
+    /// Files, scripts, folders or projects; none: the project around the current folder; `-`: stdin
     pub(super) paths: Vec<PathBuf>,
+    /// What stdin is called: the file that an editor holds, saved or not
+    #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
+    pub(super) stdin_filename: PathBuf,
     /// How findings are written
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,

@@ -1,17 +1,29 @@
 //! `deftool check`.
 
+use std::path::Path;
+
 use super::args::CheckOptions;
 use super::fix::{apply, show};
-use super::{CliError, Exit, check_watch, locate, report};
-use crate::project::{LoadOptions, load_with, resolve_inputs};
+use super::{CliError, Exit, Place, check_watch, locate, report};
+use crate::project::{Input, LoadOptions, Overlay, load_with, read_stream, resolve_inputs};
 
 pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
     if options.watch {
         return check_watch::run(options, &place);
     }
-    let inputs = resolve_inputs(&options.paths, &place.folder)?;
-    let how = options.load_options();
+    let mut how = options.load_options();
+    let inputs = if options.paths.iter().any(|path| path == Path::new("-")) {
+        vec![options.read_stdin(&place, &mut how.overlay)?]
+    } else {
+        resolve_inputs(&options.paths, &place.folder)?
+    };
+    if !options.paths.is_empty()
+        && inputs.iter().all(|input| input.files.is_empty() && input.scripts.is_empty())
+    {
+        let message = "no spec files there: names of spec files end in .eld, .el, .lisp or .sexp";
+        return Err(CliError::Usage(String::from(message)));
+    }
     if options.fixing.diff {
         return show(&inputs, &place.current, how, options.fixing.unsafe_fixes);
     }
@@ -26,6 +38,21 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
 }
 
 impl CheckOptions {
+    /// What an editor has not saved stands in for the file of that name, with its project around it.
+    fn read_stdin(&self, place: &Place, overlay: &mut Overlay) -> Result<Input, CliError> {
+        if self.paths.len() > 1 || self.fixing.fix || self.fixing.diff {
+            let message = "`-` is stdin: it is checked alone, and fixes have no file to go to";
+            return Err(CliError::Usage(String::from(message)));
+        }
+        let name = self.stdin_filename.to_string_lossy();
+        let Some(text) = read_stream(&name, std::io::stdin())?.into_text() else {
+            return Err(CliError::Usage(String::from("stdin is not UTF-8")));
+        };
+        let path = place.current.join(&self.stdin_filename);
+        overlay.set(&path, text);
+        Ok(Input::of_file(path))
+    }
+
     pub(super) fn load_options(&self) -> LoadOptions {
         LoadOptions {
             with_scripts: true,

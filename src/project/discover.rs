@@ -42,6 +42,14 @@ pub struct Input {
     pub scripts: Vec<PathBuf>,
 }
 
+impl Input {
+    /// One spec file, on disk or not, of the project whose `specs/` it lies beneath.
+    pub fn of_file(path: PathBuf) -> Self {
+        let root = project_of(&path);
+        Self { root, files: vec![path], whole_project: false, scripts: Vec::new() }
+    }
+}
+
 /// Names of spec files end in one of these.
 const EXTENSIONS: [&str; 4] = ["eld", "el", "lisp", "sexp"];
 
@@ -92,7 +100,7 @@ pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, Proj
             continue;
         }
         // A file inside a project's specs is checked with that project's scripts.
-        let root = find_root(&path).ok().filter(|root| clean(&path).starts_with(root.join("specs")));
+        let root = project_of(&path);
         let files = if metadata.is_dir() {
             spec_files(&path, &mut seen)?
         } else if seen.insert(FileId::of(&path, &metadata)) {
@@ -109,6 +117,11 @@ pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, Proj
         input.scripts.clear();
     }
     Ok(inputs)
+}
+
+/// The project that a file or folder lies in the specs of.
+fn project_of(path: &Path) -> Option<PathBuf> {
+    find_root(path).ok().filter(|root| clean(path).starts_with(root.join("specs")))
 }
 
 fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, files: &[PathBuf], scripts: &[PathBuf]) {

@@ -95,6 +95,12 @@ impl SourceText {
         }
     }
 
+    /// The text, if it is what was read.
+    #[cfg(feature = "cli")]
+    pub(crate) fn into_text(self) -> Option<String> {
+        self.is_faithful().then_some(self.text)
+    }
+
     /// Whether it is worth reading: bytes that are not UTF-8 and NUL together are no text.
     pub(crate) fn is_text(&self) -> bool {
         self.bad_byte.is_none() || !self.text.contains('\0')

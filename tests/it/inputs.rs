@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::project::Project;
+
 const GOOD: &str = "(deftool :name \"good\" :description \"d\" :function #'ignore)\n";
 const BAD: &str = "(deftool :name \"bad name\" :description \"d\")\n";
 
@@ -167,4 +169,40 @@ fn new_takes_names_that_apis_take() {
     let ended = deftool(folder.path(), &["new", "fine-name"]);
     assert_eq!(ended.code, 0, "{}", ended.err);
     assert!(folder.path().join("scripts/fine-name.lua").is_file());
+}
+
+/// What an editor holds, saved or not, is checked in the place of the file, with its project around it.
+#[test]
+fn stdin_is_checked_as_the_file_it_is_called_after() {
+    let project = Project::new();
+    let check = |arguments: &[&str], text: &[u8]| {
+        project.run_with_stdin(&[&["check", "--format", "concise", "-"], arguments].concat(), text)
+    };
+    let ended = check(&[], b"(deftool :nmae \"now\" :description \"Tell the time.\")\n");
+    let expected = "stdin.eld:1:10: error[DT109]: a tool needs a `:name`, found `:nmae`\n";
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), expected));
+    let ended = check(&["--stdin-filename", "init.el"], b"\xef\xbb\xbf(setq x 1)\n");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
+    // Its script is another matter outside of the project's specs.
+    let count = b"(deftool :name \"count\" :description \"Tell how long it is.\")\n";
+    assert_eq!(check(&[], count).stdout, "");
+    let ended = check(&["--stdin-filename", "specs/tools.eld"], count);
+    assert!(ended.stdout.starts_with("scripts/count.lua:1:1: error[DT403]"), "{}", ended.stdout);
+    for (arguments, text) in [(&["--fix"][..], &b""[..]), (&["specs"], b""), (&[], b"\xff")] {
+        let ended = check(arguments, text);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{arguments:?}: {}", ended.stderr);
+    }
+}
+
+/// A path in CI that holds nothing any more is not green for ever.
+#[test]
+fn nothing_to_check_is_not_clean() {
+    let project = Project::empty();
+    std::fs::create_dir(project.path("tools")).unwrap();
+    let ended = project.run(&["check", "tools"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("no spec files there"), "{}", ended.stderr);
+    std::fs::create_dir(project.path("tools/specs")).unwrap();
+    assert_eq!(project.run(&["check", "tools"]).code, Some(2));
+    assert_eq!(project.run(&["check", "--project", "tools"]).code, Some(0), "a project that begins");
 }
