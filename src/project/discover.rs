@@ -89,9 +89,12 @@ pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, Proj
         let path = from.join(path);
         let metadata = std::fs::metadata(&path)
             .map_err(|source| ProjectError::Unreadable { path: path.clone(), source })?;
-        if metadata.is_dir() && path.join("specs").is_dir() {
-            let files = spec_files(&path.join("specs"), &mut seen)?;
-            let root = Some(clean(&path));
+        // The folder of specs is the project, too.
+        let parent = clean(&path).parent().filter(|_| clean(&path).ends_with("specs")).map(Path::to_owned);
+        let root = if path.join("specs").is_dir() { Some(clean(&path)) } else { parent };
+        if let Some(root) = root.filter(|_| metadata.is_dir()) {
+            let files = spec_files(&root.join("specs"), &mut seen)?;
+            let root = Some(root);
             inputs.push(Input { root, files, whole_project: true, scripts: Vec::new() });
             continue;
         }

@@ -57,17 +57,36 @@ pub(super) struct Allow {
 pub(super) struct Directives {
     pub(super) allows: Vec<Allow>,
     /// The forms that are not looked at, in order, none inside of another.
-    skips: Vec<Span>,
+    skips: Vec<Skip>,
     /// What is wrong with them.
     pub(super) findings: Vec<Diagnostic>,
+}
+
+/// A form that is not looked at.
+struct Skip {
+    form: Span,
+    comment: Span,
 }
 
 impl Directives {
     /// Whether `span` lies in a form that is not looked at.
     pub(super) fn skip(&self, span: Span) -> bool {
-        let after = self.skips.partition_point(|skip| skip.start <= span.start);
+        let after = self.skips.partition_point(|skip| skip.form.start <= span.start);
         let before = after.checked_sub(1).and_then(|index| self.skips.get(index));
-        before.is_some_and(|skip| span.end <= skip.end)
+        before.is_some_and(|skip| span.end <= skip.form.end)
+    }
+
+    /// Takes back what would leave out a part of one of `forms`: a tool is left out whole or not at all.
+    pub(super) fn keep_whole(&mut self, source: SourceId, forms: &[Span]) {
+        let is_part = |skip: &Skip| {
+            let holds = |form: &Span| {
+                *form != skip.form && form.start <= skip.form.start && skip.form.end <= form.end
+            };
+            forms.iter().any(holds)
+        };
+        for skip in self.skips.extract_if(.., |skip| is_part(skip)) {
+            self.findings.push(unknown_allow::part_skipped(Location { source, span: skip.comment }));
+        }
     }
 }
 
@@ -89,8 +108,8 @@ pub(super) fn read_directives(source: SourceId, text: &str, tree: &Tree) -> Dire
                 directives.allows.extend(words.into_iter().map(allow));
             }
             Directive::Skip if is_own_line(text, comment) => {
-                if directives.skips.last().is_none_or(|skip| skip.end <= covers.start) {
-                    directives.skips.push(covers);
+                if directives.skips.last().is_none_or(|skip| skip.form.end <= covers.start) {
+                    directives.skips.push(Skip { form: covers, comment });
                 }
             }
             Directive::Skip | Directive::Unreadable => {
@@ -159,7 +178,7 @@ enum Directive {
 fn directive_in(text: &str, comment: Span, mark: char) -> Option<Directive> {
     let inside = comment.of(text).trim_start_matches(mark).trim_start();
     let rest = inside.strip_prefix("deftool:")?.trim_start();
-    if rest.trim_end() == "skip" {
+    if rest.split_whitespace().next() == Some("skip") {
         return Some(Directive::Skip);
     }
     let list = rest.strip_prefix("allow").and_then(|rest| rest.trim_start().strip_prefix('('));

@@ -19,6 +19,7 @@ use crate::script::Script;
 use crate::spec::rules::lone_backslash;
 use crate::spec::{FileKind, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
+use crate::syntax::rules::{STRAY_CLOSER, UNCLOSED};
 use crate::text::{Location, SourceFile, SourceId, Sources, Span};
 use crate::tool::ToolError;
 
@@ -313,14 +314,23 @@ fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
     let file = &load.source;
     let start = Location { source: id, span: Span::default() };
     load.findings.extend(rules::empty_file::check(start, &file.text));
-    let (tree, findings) = parse(id, &file.text);
-    load.findings.extend(findings);
+    let (tree, misread) = parse(id, &file.text);
+    let (mut definitions, mut findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
     let mut directives = levels::read_directives(id, &file.text, &tree);
+    directives.keep_whole(id, &definitions.spans());
     load.levels.allows.append(&mut directives.allows);
     load.findings.append(&mut directives.findings);
-    let (mut definitions, mut findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
     definitions.retain(|span| !directives.skip(span));
     findings.retain(|finding| !directives.skip(finding.primary.span));
+    // Where a form ends matters to all that follow it.
+    let matters = |finding: &Diagnostic| *finding.rule == UNCLOSED || *finding.rule == STRAY_CLOSER;
+    load.findings.extend(misread.into_iter().filter_map(|mut finding| {
+        if directives.skip(finding.primary.span) {
+            finding.fix = None;
+            return matters(&finding).then_some(finding);
+        }
+        Some(finding)
+    }));
     let lone = lone_backslash::places(&findings);
     load.findings.extend(findings);
     let is_damaged =

@@ -48,6 +48,14 @@ pub struct Definitions {
 }
 
 impl Definitions {
+    /// Where all of them stand.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        let tools = self.tools.iter().map(|tool| tool.span);
+        let workers = self.workers.iter().map(|worker| worker.span);
+        let others = self.mcp_servers.iter().map(|server| server.span);
+        tools.chain(workers).chain(others).chain(self.lints.iter().map(|lint| lint.span)).collect()
+    }
+
     /// Leaves out what stands where `keep` says no.
     pub(crate) fn retain(&mut self, keep: impl Fn(Span) -> bool) {
         self.tools.retain(|tool| keep(tool.span));

@@ -142,11 +142,20 @@ fn read_directive(text: &str) -> Result<(Option<usize>, Directive, usize), Reaso
 }
 
 fn convert(directive: &Directive, value: &DatumKind) -> Result<String, String> {
+    let is_float = matches!(directive.conversion, 'e' | 'f' | 'g');
+    if directive.hash && !is_float && (directive.width > 0 || directive.precision.is_some()) {
+        return Err(String::from("the flag `#` with a width or precision is not folded"));
+    }
+    if directive.conversion == 'c' && directive.precision.is_some() {
+        return Err(String::from("`%c` with a precision is not folded"));
+    }
     match directive.conversion {
         's' | 'S' => {
             let text = print(value, directive.conversion == 'S')?;
             match directive.precision {
-                Some(precision) if !text.is_ascii() => Err(not_ascii(precision)),
+                Some(precision) if !text.is_ascii() || text.contains(|c: char| c.is_control()) => {
+                    Err(not_ascii(precision))
+                }
                 Some(precision) => Ok(text.chars().take(precision).collect()),
                 None => Ok(text),
             }
@@ -192,8 +201,10 @@ fn integer_text(directive: &Directive, value: &DatumKind) -> Result<String, Stri
         'o' => ("0", format!("{magnitude:o}")),
         _ => ("", magnitude.to_string()),
     };
+    // A float that is zero keeps its digit.
+    let is_float = matches!(value, DatumKind::Number(Number::Float(_)));
     let digits = match directive.precision {
-        Some(0) if magnitude == 0 => String::new(),
+        Some(0) if magnitude == 0 && !is_float => String::new(),
         Some(precision) => format!("{digits:0>precision$}"),
         None => digits,
     };
@@ -212,6 +223,9 @@ fn not_ascii(width: usize) -> String {
 
 /// Appends `body` in its field.
 fn pad(text: &mut String, directive: &Directive, body: &str) -> Result<(), String> {
+    if directive.width > 0 && body.contains(|character: char| character.is_control()) {
+        return Err(String::from("how wide tabs and control characters are depends on the display"));
+    }
     let is_number = !"sSc".contains(directive.conversion);
     let (sign, digits) = match body.strip_prefix('-') {
         Some(digits) if is_number => ("-", digits),

@@ -18,7 +18,7 @@ use crate::syntax::rules;
 use crate::text::{Location, SourceId, Span};
 
 /// Reading findings of one file beyond this many are not told: the file is not what it seems to be.
-const MAX_FINDINGS: usize = 100;
+const MAX_FINDINGS: usize = 1_000;
 
 /// Reads `text`, the whole of `source`.
 pub fn parse(source: SourceId, text: &str) -> (Tree, Vec<Diagnostic>) {

@@ -152,7 +152,7 @@ fn hostile_depth_and_size_neither_overflow_nor_hang() {
     ];
     for text in &texts {
         let (tree, findings) = parse(source(), text);
-        assert!(findings.len() <= 100);
+        assert!(findings.len() <= 1_000);
         assert!(tree.roots().count() <= text.len());
         // Folding has a depth of its own.
         if let Some(root) = tree.roots().next() {
@@ -179,7 +179,7 @@ fn broken_files_cost_linear_time() {
         format!("{}\n(b", "(\\C-\"\n".repeat(many)),
     ] {
         let (tree, findings) = parse(source(), &text);
-        assert!(findings.len() <= 100);
+        assert!(findings.len() <= 1_000);
         let faulty = tree.roots().filter(|root| tree.fault(*root).is_some()).count();
         assert!(faulty > 0, "{findings:?}");
         println!("{:?} {faulty}", started.elapsed());
@@ -193,7 +193,7 @@ fn a_form_knows_its_worst_fault_among_many() {
     let (tree, _) = parse(source(), text);
     let faults: Vec<_> = tree.roots().map(|root| tree.fault(root)).collect();
     assert_eq!(faults, [None, Some(Fault::Misread), None, None, None, Some(Fault::Misread)]);
-    let text = format!("(ok)\n{}\n(after)", ")".repeat(200));
+    let text = format!("(ok)\n{}\n(after)", ")".repeat(2_000));
     let (tree, _) = parse(source(), &text);
     let faults: Vec<_> = tree.roots().map(|root| tree.fault(root)).collect();
     assert_eq!(faults, [None, Some(Fault::Misnested)], "what follows too many faults is not believed");
@@ -433,6 +433,12 @@ fn constants_are_folded() {
         ),
         ("(format \"%s\" '(a))", "not a constant: how Emacs writes a list or vector is not folded"),
         ("(format \"%d\" \"a\")", "not a constant: `%d` takes a number"),
+        ("(format \"%#010x\" 255)", "not a constant: the flag `#` with a width or precision is not folded"),
+        ("(format \"%.0c\" ?a)", "not a constant: `%c` with a precision is not folded"),
+        (
+            "(format \"%9s\" \"a\\tb\")",
+            "not a constant: how wide tabs and control characters are depends on the display",
+        ),
         ("(format \"%99999d\" 1)", "not a constant: a field of `format` is wider than 1000"),
         ("(format 5)", "not a constant: `format` takes a string first, found an integer"),
         ("(format \"a%\")", "not a constant: the template of `format` ends inside a directive"),

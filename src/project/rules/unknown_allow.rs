@@ -30,3 +30,8 @@ pub(in crate::project) fn finding(at: Location, word: &str) -> Diagnostic {
 pub(in crate::project) fn unreadable(at: Location) -> Diagnostic {
     Diagnostic::new(&UNKNOWN_ALLOW, at, "expected `deftool: allow(rule, …)`, or `deftool: skip` on a line of its own")
 }
+
+/// A comment that would leave out a part of a form.
+pub(in crate::project) fn part_skipped(at: Location) -> Diagnostic {
+    Diagnostic::new(&UNKNOWN_ALLOW, at, "`skip` stands before a whole form, and not inside of one")
+}

@@ -95,7 +95,9 @@ pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> 
                     let is_list = |specs| tree.kind(specs) == Kind::List || tree.text(specs, text) == "nil";
                     matches!(second, Some(Kind::Symbol | Kind::String)) && specs.is_some_and(is_list)
                 }
-                Form::Tool(_) | Form::Worker | Form::Mcp | Form::Lint => second == Some(Kind::Keyword),
+                // `(gptel-make-tool "name" …)` is no declaration, and a mistake.
+                Form::Tool(_) => matches!(second, Some(Kind::Keyword | Kind::String)),
+                Form::Worker | Form::Mcp | Form::Lint => second == Some(Kind::Keyword),
             };
             let taken = if is_function(name) { Taken::Evaluated } else { Taken::Data };
             (is_meant || !in_code).then_some(Found { form: *form, list: node, skipped: 1, taken })
@@ -127,11 +129,13 @@ fn called_by_another(tree: &Tree, text: &str, node: NodeId) -> Option<Found> {
             None => tree.kind(head) == Kind::Keyword,
         })
     };
+    let quoted = |list: NodeId| {
+        let is_plist = tree.kind(list) == Kind::List && starts(list, None);
+        is_plist.then_some(Found { form, list, skipped: 0, taken: Taken::Quoted })
+    };
     match tree.kind(first) {
-        Kind::Quote if is_only => {
-            let list = tree.children(first).next().filter(|list| tree.kind(*list) == Kind::List)?;
-            starts(list, None).then_some(Found { form, list, skipped: 0, taken: Taken::Quoted })
-        }
+        Kind::Quote if is_only => quoted(tree.children(first).next()?),
+        Kind::List if is_only && starts(first, Some("quote")) => quoted(tree.children(first).nth(1)?),
         Kind::List if is_only && starts(first, Some("list")) => {
             let has_keys = tree.children(first).nth(1).is_some_and(|key| tree.kind(key) == Kind::Keyword);
             has_keys.then_some(Found { form, list: first, skipped: 1, taken: Taken::Evaluated })

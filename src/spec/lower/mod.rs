@@ -81,6 +81,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             lowerer.findings.append(&mut folder.findings);
             let fault = tree.fault(node);
             let known = definitions.tools.len();
+            lowerer.is_called = found.taken != Taken::Data && kind == FileKind::EmacsLisp;
             lowerer.lower_form(found.form, tree.span(node), data, fault, &mut definitions);
             if let Some(tool) = definitions.tools.get(known).filter(|tool| tool.valid)
                 && found.taken != Taken::Data
@@ -211,11 +212,13 @@ struct Lowerer {
     form_start: usize,
     /// Whether the reader could not make sense of something in it.
     is_misread: bool,
+    /// Whether Emacs calls the function that the form names.
+    is_called: bool,
 }
 
 impl Lowerer {
     fn new(source: SourceId) -> Self {
-        Self { source, findings: Vec::new(), form_start: 0, is_misread: false }
+        Self { source, findings: Vec::new(), form_start: 0, is_misread: false, is_called: false }
     }
 
     /// Lowers one form. What the reader could not make sense of is not valid.

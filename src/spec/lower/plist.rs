@@ -233,7 +233,8 @@ impl Lowerer {
     /// A keyword where a value belongs; `:required :true` is told with the rest of what is wrong about it.
     fn keyword_as_value(&mut self, key: &str, word: Datum) -> Datum {
         let DatumKind::Keyword(name) = &word.kind else { return word };
-        if key == "required" {
+        // These say themselves what is wrong: Emacs takes any `:optional` but nil for true.
+        if matches!(key, "required" | "optional") {
             return word;
         }
         self.findings.push(rules::wrong_value::keyword(self.at(word.span), key, name));

@@ -40,6 +40,7 @@ impl Lowerer {
             // `:additionalProperties :json-false`, `:items t`: a schema may be a boolean.
             DatumKind::Symbol(word) if word == "t" => Some(Json { span, kind: JsonKind::Bool(true) }),
             DatumKind::Keyword(word) if word == ":json-false" || word == ":false" => {
+                self.constant(&word, span);
                 Some(Json { span, kind: JsonKind::Bool(false) })
             }
             DatumKind::Quoted(inner) => {

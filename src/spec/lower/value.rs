@@ -12,6 +12,14 @@ use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::Span;
 
 impl Lowerer {
+    /// `word`, told where Emacs has another.
+    pub(super) fn constant<'w>(&mut self, word: &'w str, span: Span) -> &'w str {
+        if self.is_called {
+            self.findings.extend(rules::constant_of_ours::check(self.at(span), word));
+        }
+        word
+    }
+
     /// The JSON value of a constant: `t`, `:json-false` and `:null` are true, false and null, nil is `{}`, a plist
     /// is an object and a vector an array. `None`: it has none; told.
     pub(super) fn json_value(&mut self, datum: Datum) -> Option<Json> {
@@ -20,7 +28,7 @@ impl Lowerer {
             DatumKind::Invalid => return None,
             DatumKind::String(text) => JsonKind::String(text),
             DatumKind::Number(number) => self.json_number(number, span),
-            DatumKind::Keyword(word) => match word.as_str() {
+            DatumKind::Keyword(word) => match self.constant(&word, span) {
                 ":json-false" | ":false" => JsonKind::Bool(false),
                 ":null" | ":json-null" => JsonKind::Null,
                 _ => {

@@ -72,6 +72,7 @@ rules! {
     lua_name: LUA_NAME,
     optional_in_words: OPTIONAL_IN_WORDS,
     lone_backslash: LONE_BACKSLASH,
+    constant_of_ours: CONSTANT_OF_OURS,
     unknown_worker_key: UNKNOWN_WORKER_KEY,
     reserved_param: RESERVED_PARAM,
     mcp_transport: MCP_TRANSPORT,

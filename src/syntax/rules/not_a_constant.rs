@@ -18,7 +18,7 @@ rule! {
     pub(crate) NOT_A_CONSTANT, "DT102", "not-a-constant", Error
 }
 
-const NOTE: &str = "specs are data and never executed; write the value itself";
+const NOTE: &str = "specs are data and never executed; write the value itself, or leave the form out with `;; deftool: skip` before it";
 
 /// A call that is not folded, of `function` where it has a name.
 pub(in crate::syntax) fn call(at: Location, text: &str, function: Option<&str>) -> Diagnostic {

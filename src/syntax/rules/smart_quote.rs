@@ -33,7 +33,9 @@ pub(in crate::syntax) fn string(at: Location, text: &str) -> Diagnostic {
     let closer = text.chars().next_back().unwrap_or(' ');
     let inside = text.trim_start_matches(opener).trim_end_matches(closer);
     let finding = Diagnostic::new(&SMART_QUOTE, at, format!("`{opener}` opens no string; `\"` does"));
-    if inside.contains(['"', '\\']) {
+    // Where the string ends is a guess when marks stand in it, or when it ends in a plain one.
+    let is_mark = |c: char| matches!(c, '"' | '\\' | '“' | '”' | '„' | '‟' | '＂' | '«' | '»');
+    if closer == '"' || (opener, closer) == ('“', '“') || inside.contains(is_mark) {
         return finding;
     }
     let (start, end) = (at.span.start as usize, at.span.end as usize);
