@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use super::escape;
 use super::recover::Recovery;
 use super::tree::{Fault, Kind, Node, NodeId, Tree};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Edit};
 use crate::syntax::rules;
 use crate::text::{Location, SourceId, Span};
 
@@ -535,6 +535,15 @@ impl<'t> Reader<'t> {
     }
 
     fn tell_lonely_prefix(&mut self, node: Node) {
+        // As other languages end a list; below a backquote something is missing.
+        let is_template = |open: &Open| {
+            self.tree.nodes.get(open.id as usize).is_some_and(|node| node.kind == Kind::Backquote)
+        };
+        if node.kind == Kind::Unquote && self.open.len() < 1_000 && !self.open.iter().any(is_template) {
+            let edit = Edit { span: node.span, replacement: String::new() };
+            self.find(rules::comma_between::finding(self.at(node.span), vec![edit]));
+            return;
+        }
         self.find(rules::prefix_without_form::finding(self.at(node.span), node.span.of(self.text)));
     }
 

@@ -280,9 +280,15 @@ impl Lowerer {
         }
         let parameters = value_of(":function").and_then(|value| function::parameters_of(tree, text, value));
         let Some(function::Parameters { span, names, required, has_rest }) = parameters else { return };
-        let callback = tool.is_async.then_some("callback");
-        let arguments = tool.arguments.iter().map(|argument| argument.name.value.as_str());
-        let expected: Vec<&str> = callback.into_iter().chain(arguments).collect();
+        let arguments = || tool.arguments.iter().map(|argument| argument.name.value.as_str());
+        // The callback among the arguments is told, and decides what the function takes.
+        if tool.is_async && arguments().any(|name| name == "callback") {
+            return;
+        }
+        // It may have any name but that of an argument.
+        let own = names.first().map(String::as_str).filter(|name| !arguments().any(|other| other == *name));
+        let callback = tool.is_async.then_some(own.unwrap_or("callback"));
+        let expected: Vec<&str> = callback.into_iter().chain(arguments()).collect();
         let finding = rules::function_parameters::check(
             self.at(span),
             &tool.name.value,
