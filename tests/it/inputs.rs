@@ -206,3 +206,13 @@ fn nothing_to_check_is_not_clean() {
     assert_eq!(project.run(&["check", "tools"]).code, Some(2));
     assert_eq!(project.run(&["check", "--project", "tools"]).code, Some(0), "a project that begins");
 }
+
+/// What is wrong with a project as a whole is told of its `specs/`, too.
+#[test]
+fn the_folder_of_specs_is_the_project() {
+    let project = Project::with_worker("(defworker :name \"w\" :tools [\"zz\"])");
+    for path in [&[][..], &["."], &["specs"], &["specs/"]] {
+        let ended = project.run(&[&["check", "--format", "concise"], path].concat());
+        assert!(ended.stdout.contains("error[DT302]"), "{path:?}: {}", ended.stdout);
+    }
+}

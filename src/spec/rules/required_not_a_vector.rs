@@ -23,8 +23,12 @@ pub(in crate::spec) fn check(source: SourceId, value: &Datum) -> Option<Diagnost
     let at = |span| Location { source, span };
     let DatumKind::Vector(items) = &value.kind else {
         let message = format!("`:required` takes a vector of property names, found {}", value.describe());
-        let finding = Diagnostic::new(&REQUIRED_NOT_A_VECTOR, at(value.span), message)
-            .note("write `:required [\"first\" \"second\"]`");
+        let is_flag = matches!(&value.kind, DatumKind::Symbol(word) if matches!(word.as_str(), "true" | "false"));
+        let finding = Diagnostic::new(&REQUIRED_NOT_A_VECTOR, at(value.span), message).note(if is_flag {
+            "it is no flag: an argument is required unless it has `:optional t`"
+        } else {
+            "write `:required [\"first\" \"second\"]`"
+        });
         return Some(match &value.kind {
             DatumKind::String(name) => {
                 finding.maybe_fixed_by("write a vector", value.span, format!("[{}]", super::quoted(name)))
