@@ -93,8 +93,8 @@ fn read(text: &str) {
     }
 }
 
-/// Reads, lowers, compiles, renders, mends and formats `text`; every place lies in it.
-fn take_whole_way(text: &str, kind: FileKind, render: bool) {
+/// Reads, lowers, compiles, renders, mends and formats `text`; every place lies in it. `of_spec`: it was a spec once.
+fn take_whole_way(text: &str, kind: FileKind, render: bool, of_spec: bool) {
     let mut sources = Sources::new();
     let source = sources.add(SourceFile::new("damaged.eld", text));
     let (tree, mut findings) = parse(source, text);
@@ -122,7 +122,8 @@ fn take_whole_way(text: &str, kind: FileKind, render: bool) {
     }
     if render {
         assert_eq!(json_report(&findings, &sources).findings.len(), findings.len());
-        for is_safe in [true, false] {
+        // Words that nobody wrote may run together where something between them is taken out.
+        for is_safe in [true, false].into_iter().filter(|_| of_spec) {
             let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
             let fixed = apply_fixes(text, fixes.filter(|fix| fix.is_safe || !is_safe)).text;
             assert!(
@@ -147,7 +148,7 @@ fn every_prefix_of_every_spec_goes_the_whole_way() {
         // Of a long file every prefix is tried with more effort only.
         let step = (text.len() / 1000 / effort()).max(1);
         for end in (0..text.len()).step_by(step).filter(|end| text.is_char_boundary(*end)) {
-            in_time(&text[..end], || take_whole_way(&text[..end], kind, end % 64 == 0));
+            in_time(&text[..end], || take_whole_way(&text[..end], kind, end % 64 == 0, true));
         }
     }
 }
@@ -163,7 +164,7 @@ fn damaged_specs_go_the_whole_way() {
                 damage(&mut characters, &mut random);
             }
             let text: String = characters.into_iter().collect();
-            in_time(&text, || take_whole_way(&text, kind, round % 4 == 0));
+            in_time(&text, || take_whole_way(&text, kind, round % 4 == 0, true));
         }
     }
 }
@@ -235,7 +236,7 @@ fn any_text_is_read() {
         let text: String = (0..random.usize(..40)).map(|_| PIECES[random.usize(..PIECES.len())]).collect();
         in_time(&text, || read(&text));
         if round % 8 == 0 {
-            in_time(&text, || take_whole_way(&text, FileKind::Specs, round % 64 == 0));
+            in_time(&text, || take_whole_way(&text, FileKind::Specs, round % 64 == 0, false));
         }
     }
 }
