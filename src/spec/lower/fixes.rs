@@ -14,7 +14,7 @@ pub(super) fn settle_fixes(findings: &mut [Diagnostic], text: &str, tree: &Tree,
     for finding in findings.iter_mut() {
         if let Some(fix) = &mut finding.fix {
             take_layout_along(fix, text);
-            if takes_comment(fix, tree) {
+            if takes_comment(fix, tree) || leaves_prefix(fix, text) {
                 finding.fix = None;
             }
         }
@@ -40,6 +40,15 @@ fn takes_comment(fix: &Fix, tree: &Tree) -> bool {
     fix.edits.iter().any(|edit| {
         let first = comments.partition_point(|comment| comment.end <= edit.span.start);
         comments.get(first).is_some_and(|comment| comment.start < edit.span.end)
+    })
+}
+
+/// `':required t` without what the quote is about would leave the quote to the next form.
+fn leaves_prefix(fix: &Fix, text: &str) -> bool {
+    fix.edits.iter().filter(|edit| edit.replacement.is_empty()).any(|edit| {
+        let before = text.get(..edit.span.start as usize).unwrap_or("").trim_end();
+        let is_entry = edit.span.of(text).trim_start().starts_with(':');
+        is_entry && before.ends_with(['\'', '`', ',', '@', '#'])
     })
 }
 
