@@ -8,10 +8,11 @@ use super::args::RunOptions;
 use super::live_tools::LiveTools;
 use super::output::{say, say_error, stdout_failed};
 use super::show::{Show, show_json};
+use super::trust::ProjectTrust;
 use super::{CliError, Exit, locate, script_log};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, LiveProject, find_root};
+use crate::project::{Generation, LiveProject, LoadedTool, find_root};
 use crate::request::{FinalState, Outcome};
 use crate::script::{RunnerOptions, ScriptRunner};
 use crate::spec::WorkerSpec;
@@ -32,10 +33,14 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let generation = project.current();
     tell_errors(&generation);
     let spec = choose_worker(options, &generation)?;
+    let offered = generation.tool_set(&spec);
+    let is_offered = |loaded: &LoadedTool| offered.get(&loaded.tool.name.value).is_some();
+    let trust = ProjectTrust::settle(&generation, is_offered, options.trust)?;
     let scripts = ScriptRunner::new(RunnerOptions { sink: script_log::sink(), ..RunnerOptions::default() });
     let tools = Arc::new(LiveTools {
         project,
         worker: spec.clone(),
+        trust,
         scripts: Arc::new(scripts),
         cached: Mutex::default(),
     });

@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
+use super::grants::Trust;
 use super::load::{LoadedTool, ScriptState, load};
 use super::{Load, ProjectError, resolve_inputs};
 use crate::diagnostic::render::render_concise;
@@ -225,13 +226,19 @@ pub struct GenerationRunner {
     pub generation: Arc<Generation>,
     /// The threads that scripts run on.
     pub scripts: Arc<ScriptRunner>,
+    /// What scripts may use of what their specs allow.
+    pub trust: Trust,
 }
 
 impl ToolRunner for GenerationRunner {
     fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
         let error = match self.generation.tool(&call.name).map(|loaded| &loaded.script) {
             Some(ScriptState::Ready(script)) => {
-                return self.scripts.call(Arc::clone(script), call, context).boxed();
+                let root = self.generation.load.root.as_deref().unwrap_or(Path::new(""));
+                match self.trust.allow(&call.name, &script.permissions, root) {
+                    Ok(()) => return self.scripts.call(Arc::clone(script), call, context).boxed(),
+                    Err(error) => error,
+                }
             }
             Some(ScriptState::Broken(error)) => error.clone(),
             Some(ScriptState::None) => {

@@ -5,6 +5,7 @@
 
 mod discover;
 mod generation;
+mod grants;
 mod levels;
 mod live;
 mod load;
@@ -21,6 +22,7 @@ mod write;
 
 pub use discover::{Input, ProjectError, find_root, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
+pub use grants::{Grants, Trust, Wish, wishes};
 pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadOptions, LoadedTool, ScriptState, load, load_specs, load_with};
 pub use overlay::Overlay;

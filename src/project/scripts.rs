@@ -139,7 +139,7 @@ fn read_file(path: &Path, metadata: &Metadata) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn resolve_permissions(tool: &Tool, root: &Path) -> Permissions {
+pub(super) fn resolve_permissions(tool: &Tool, root: &Path) -> Permissions {
     let resolve = |names: &[String]| names.iter().map(|name| PathGrant::new(name, root.join(name))).collect();
     let allow = &tool.permissions;
     Permissions {
