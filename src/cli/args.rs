@@ -199,6 +199,11 @@ pub(super) enum TestFormat {
     Junit,
 }
 
+/// How scripts are run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Scripts")]
+pub(super) struct ScriptOptions {}
+
 #[derive(Debug, Args)]
 pub(super) struct CallOptions {
     /// The tool's name
@@ -212,6 +217,8 @@ pub(super) struct CallOptions {
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) scripts: ScriptOptions,
 }
 
 #[derive(Debug, Args)]
@@ -243,6 +250,8 @@ pub(super) struct RunOptions {
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) scripts: ScriptOptions,
 }
 
 #[derive(Debug, Args)]

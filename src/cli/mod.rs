@@ -9,6 +9,7 @@ mod check;
 mod check_watch;
 mod compile;
 mod diff;
+mod engine;
 mod fix;
 mod fmt;
 mod import;

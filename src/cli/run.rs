@@ -8,12 +8,11 @@ use super::args::RunOptions;
 use super::live_tools::LiveTools;
 use super::output::{say, say_error, stdout_failed};
 use super::show::{Show, show_json};
-use super::{CliError, Exit, locate, script_log};
+use super::{CliError, Exit, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
 use crate::project::{Generation, LiveProject, find_root};
 use crate::request::{FinalState, Outcome};
-use crate::script::{RunnerOptions, ScriptRunner};
 use crate::spec::WorkerSpec;
 use crate::worker::{
     EndpointError, EndpointOptions, HttpTransport, Recorder, Recording, ReplayTransport, SubmitRequest,
@@ -32,13 +31,8 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let generation = project.current();
     tell_errors(&generation);
     let spec = choose_worker(options, &generation)?;
-    let scripts = ScriptRunner::new(RunnerOptions { sink: script_log::sink(), ..RunnerOptions::default() });
-    let tools = Arc::new(LiveTools {
-        project,
-        worker: spec.clone(),
-        scripts: Arc::new(scripts),
-        cached: Mutex::default(),
-    });
+    let scripts = engine::start(&options.scripts)?;
+    let tools = Arc::new(LiveTools { project, worker: spec.clone(), scripts, cached: Mutex::default() });
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
