@@ -203,6 +203,15 @@ pub(super) enum TestFormat {
     Junit,
 }
 
+/// How scripts are run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Scripts")]
+pub(super) struct ScriptOptions {
+    /// Let scripts use all that their specs allow them, in this run
+    #[arg(long)]
+    pub(super) trust: bool,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct CallOptions {
     /// The tool's name
@@ -210,15 +219,14 @@ pub(super) struct CallOptions {
     /// Its arguments, a JSON object; `-` reads them from stdin
     #[arg(default_value = "{}")]
     pub(super) arguments: String,
-    /// Let scripts use all that their specs want, this once
-    #[arg(long)]
-    pub(super) trust: bool,
     /// Print one JSON object, also on failure
     #[arg(long)]
     pub(super) json: bool,
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) scripts: ScriptOptions,
 }
 
 #[derive(Debug, Args)]
@@ -244,15 +252,14 @@ pub(super) struct RunOptions {
     /// Go on where a request differs from the recorded one
     #[arg(long, requires = "replay")]
     pub(super) replay_lenient: bool,
-    /// Let scripts use all that their specs want, this once
-    #[arg(long)]
-    pub(super) trust: bool,
     /// Print the events, one JSON object a line
     #[arg(long)]
     pub(super) json: bool,
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) scripts: ScriptOptions,
 }
 
 #[derive(Debug, Args)]

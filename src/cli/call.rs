@@ -11,11 +11,10 @@ use serde_json::{Map, Value};
 use super::args::CallOptions;
 use super::output::{clean, print, say, say_kind};
 use super::trust::ProjectTrust;
-use super::{CliError, Exit, locate, script_log};
+use super::{CliError, Exit, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
 use crate::project::{Generation, GenerationRunner, LoadedTool, find_root, unknown_tool};
-use crate::script::{RunnerOptions, ScriptRunner};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
 
 /// The contract of `--json`.
@@ -76,9 +75,9 @@ fn call(
         Err(error) => return Ok(Some(Err(error))),
     };
     let is_called = |loaded: &LoadedTool| loaded.tool.name.value == options.tool;
-    let trust = ProjectTrust::settle(&generation, is_called, options.trust)?.of(&generation);
-    let scripts = ScriptRunner::new(RunnerOptions { sink: script_log::sink(), ..RunnerOptions::default() });
-    let runner = GenerationRunner { generation: Arc::new(generation), scripts: Arc::new(scripts), trust };
+    let trust = ProjectTrust::settle(&generation, is_called, options.scripts.trust)?.of(&generation);
+    let scripts = engine::start(&options.scripts)?;
+    let runner = GenerationRunner { generation: Arc::new(generation), scripts, trust };
     let call = ToolCall { id: String::from("call"), name: options.tool.clone(), arguments };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;

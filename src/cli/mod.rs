@@ -10,6 +10,7 @@ mod check_watch;
 mod compile;
 mod diff;
 mod doctor;
+mod engine;
 mod fix;
 mod fmt;
 mod import;

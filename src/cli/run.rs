@@ -9,12 +9,11 @@ use super::live_tools::LiveTools;
 use super::output::{say, say_error, stdout_failed};
 use super::show::{Show, show_json};
 use super::trust::ProjectTrust;
-use super::{CliError, Exit, locate, script_log};
+use super::{CliError, Exit, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
 use crate::project::{Generation, LiveProject, LoadedTool, find_root};
 use crate::request::{FinalState, Outcome};
-use crate::script::{RunnerOptions, ScriptRunner};
 use crate::spec::WorkerSpec;
 use crate::worker::{
     EndpointError, EndpointOptions, HttpTransport, Recorder, Recording, ReplayTransport, SubmitRequest,
@@ -35,15 +34,10 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let spec = choose_worker(options, &generation)?;
     let offered = generation.tool_set(&spec);
     let is_offered = |loaded: &LoadedTool| offered.get(&loaded.tool.name.value).is_some();
-    let trust = ProjectTrust::settle(&generation, is_offered, options.trust)?;
-    let scripts = ScriptRunner::new(RunnerOptions { sink: script_log::sink(), ..RunnerOptions::default() });
-    let tools = Arc::new(LiveTools {
-        project,
-        worker: spec.clone(),
-        trust,
-        scripts: Arc::new(scripts),
-        cached: Mutex::default(),
-    });
+    let trust = ProjectTrust::settle(&generation, is_offered, options.scripts.trust)?;
+    let scripts = engine::start(&options.scripts)?;
+    let cached = Mutex::default();
+    let tools = Arc::new(LiveTools { project, worker: spec.clone(), trust, scripts, cached });
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {

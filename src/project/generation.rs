@@ -233,13 +233,10 @@ pub struct GenerationRunner {
 impl ToolRunner for GenerationRunner {
     fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
         let error = match self.generation.tool(&call.name).map(|loaded| &loaded.script) {
-            Some(ScriptState::Ready(script)) => {
-                let root = self.generation.load.root.as_deref().unwrap_or(Path::new(""));
-                match self.trust.allow(&call.name, &script.permissions, root) {
-                    Ok(()) => return self.scripts.call(Arc::clone(script), call, context).boxed(),
-                    Err(error) => error,
-                }
-            }
+            Some(ScriptState::Ready(script)) => match self.trust.allow(script) {
+                Ok(()) => return self.scripts.call(Arc::clone(script), call, context).boxed(),
+                Err(error) => error,
+            },
             Some(ScriptState::Broken(error)) => error.clone(),
             Some(ScriptState::None) => {
                 let message = format!("`{}` is an exit tool: a signal, never run", call.name);

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::generation::Generation;
 use super::load::{LoadedTool, ScriptState};
 use super::scripts::resolve_permissions;
-use crate::script::{PathGrant, Permissions};
+use crate::script::{PathGrant, Permissions, Script};
 use crate::spec::ToolKind;
 use crate::text::{Location, one_line};
 use crate::tool::{ToolError, ToolErrorKind};
@@ -171,19 +171,22 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// Why the tool called `name`, of the project at `root`, is not run.
+    /// Whether a call of `script` goes on.
     ///
     /// # Errors
-    /// When it wants what was not trusted.
-    pub fn allow(&self, name: &str, permissions: &Permissions, root: &Path) -> Result<(), ToolError> {
+    /// When its spec wants what was not trusted.
+    pub fn allow(&self, script: &Script) -> Result<(), ToolError> {
         let Self::Only(granted) = self else { return Ok(()) };
-        let missing = granted.missing(&Grants::of(permissions, root));
+        // Of no project: none of its paths lies in one.
+        let root = script.root.as_deref().unwrap_or(Path::new(""));
+        let missing = granted.missing(&Grants::of(&script.permissions, root));
         if missing.is_empty() {
             return Ok(());
         }
         let message = format!(
-            "`{name}` is not run: its spec wants {missing}, which this project is not trusted with; read the spec, then \
-             allow it with `deftool trust grant`"
+            "`{}` is not run: its spec wants {missing}, which this project is not trusted with; read the spec, then \
+             allow it with `deftool trust grant`",
+            script.tool
         );
         Err(ToolError::new(ToolErrorKind::Permission, message))
     }

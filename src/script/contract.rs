@@ -74,10 +74,10 @@ pub fn check_script(script: &Script) -> Result<Contract, LoadProblem> {
     Ok(Contract { returned })
 }
 
-/// Compiles `script`. The compiler allocates outside any memory limit, so the source is bounded first.
-pub(super) fn compile(script: &Script) -> Result<Vec<u8>, LoadProblem> {
-    let problem = |line, message: String| LoadProblem { file: script.file.clone(), line, message };
-    let source = &*script.source;
+/// Compiles `source`, which messages call `file`. The compiler allocates outside any memory limit, so the source is
+/// bounded first.
+pub(super) fn compile(file: &str, source: &[u8]) -> Result<Vec<u8>, LoadProblem> {
+    let problem = |line, message: String| LoadProblem { file: file.to_owned(), line, message };
     if source.len() > MAX_SOURCE {
         return Err(problem(None, format!("the script is longer than {} KiB", MAX_SOURCE / 1024)));
     }

@@ -85,26 +85,27 @@ pub(super) fn read_error(error: &LuaError) -> Raised {
     }
 }
 
-/// `file:line: ` of the script's innermost frame, or nothing.
-pub(super) fn place(lua: &Lua, file: &str) -> String {
-    frames(lua, file, 1)
+/// `file:line: ` of the innermost frame of the script's own `files`, or nothing.
+pub(super) fn place(lua: &Lua, files: &[String]) -> String {
+    frames(lua, files, 1)
         .pop()
         .map(|frame| format!("{}: ", frame.split(' ').next().unwrap_or_default()))
         .unwrap_or_default()
 }
 
 /// The script's frames, innermost first, as lines `file:line in name`.
-pub(super) fn traceback(lua: &Lua, file: &str) -> Option<String> {
-    let frames = frames(lua, file, MAX_FRAMES);
+pub(super) fn traceback(lua: &Lua, files: &[String]) -> Option<String> {
+    let frames = frames(lua, files, MAX_FRAMES);
     if frames.is_empty() { None } else { Some(frames.join("\n")) }
 }
 
-fn frames(lua: &Lua, file: &str, most: usize) -> Vec<String> {
+fn frames(lua: &Lua, files: &[String], most: usize) -> Vec<String> {
     let mut frames = Vec::new();
     for level in 0..MAX_LEVELS {
         let seen = lua.inspect_stack(level, |frame| {
             let source = frame.source();
-            if source.source.as_deref().and_then(|source| source.strip_prefix('=')) != Some(file) {
+            let file = source.source.as_deref().and_then(|source| source.strip_prefix('='))?;
+            if !files.iter().any(|own| own == file) {
                 return None;
             }
             let mut text = format!("{file}:{}", frame.current_line().unwrap_or_default());
@@ -146,9 +147,10 @@ pub(super) fn placed(error: ToolError, file: &str, memory: u64) -> ToolError {
     };
     let innermost = error.details.as_deref().and_then(|details| details.lines().next()?.split(" in ").next());
     let place = match innermost {
+        Some(place) if error.message.starts_with(place) => String::new(),
         _ if error.message.starts_with(file) => String::new(),
-        Some(place) if place.starts_with(file) => format!("{place}: "),
-        Some(_) | None => format!("{file}: "),
+        Some(place) => format!("{place}: "),
+        None => format!("{file}: "),
     };
     ToolError { message: format!("{place}{}{advice}", error.message), ..error }
 }

@@ -14,9 +14,10 @@
 //! - The engine's threads never run script code and never wait for it.
 //! - A script reaches nothing but the host tables below and, through them, what its spec allows.
 //!
-//! What scripts see beyond Luau's own libraries: `json`, `log`, `time`, `task`, `tool`, `fs`; see `host`. Taken away:
-//! `require`, `loadstring`, `getfenv`, `setfenv`, `newproxy`, `debug.info`. The chunk's top level runs once per call,
-//! for at most 250 ms and without IO; it returns the tool's function, which gets the arguments in `:args` order.
+//! What scripts see beyond Luau's own libraries: the tables of [`host`], each documented in [`host_tables`], and
+//! `require` for the [`Module`]s that came with them. Taken away: `loadstring`, `getfenv`, `setfenv`, `newproxy`,
+//! `debug.info`. The chunk's top level runs once per call, for at most 250 ms and without IO; it returns the tool's
+//! function, which gets the arguments in `:args` order.
 //!
 //! Absent on purpose: files on disk (but for the granted roots), schemas, specs, a second engine thread pool, native
 //! code generation. Luau promises memory safety, not termination of every library call: the calls found to run long
@@ -32,7 +33,10 @@ mod convert;
 mod error;
 mod host;
 mod interrupt;
+mod io;
+mod loader;
 mod local;
+mod module;
 mod permission;
 mod pool;
 mod runner;
@@ -40,12 +44,14 @@ mod sandbox;
 mod vm;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use contract::{Contract, LoadProblem, Returned, check_script};
-pub use host::{LogLevel, ScriptEvent, ScriptSink};
+pub use host::{FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables};
 pub use local::LocalVm;
+pub use module::{Module, Require, module_path, required};
 pub use permission::{PathGrant, Permissions};
 pub use runner::{RunnerOptions, ScriptRunner};
 
@@ -92,6 +98,10 @@ pub struct Script {
     pub memory: Option<u64>,
     /// What the spec allows.
     pub permissions: Permissions,
+    /// The project's folder, absolute; what relative paths of programs and files mean. `None`: the current one.
+    pub root: Option<PathBuf>,
+    /// The files of `scripts/lib` that it requires, and those that they require.
+    pub modules: Arc<[Arc<Module>]>,
     compiled: Arc<OnceLock<Result<Arc<[u8]>, LoadProblem>>>,
 }
 
@@ -113,6 +123,8 @@ impl Script {
             timeout: None,
             memory: None,
             permissions: Permissions::default(),
+            root: None,
+            modules: Arc::new([]),
             compiled: Arc::default(),
         }
     }
@@ -129,6 +141,6 @@ impl Script {
 
     /// The bytecode, compiled the first time it is asked for: by [`check_script`] as a rule, else by the first call.
     fn compiled(&self) -> Result<Arc<[u8]>, LoadProblem> {
-        self.compiled.get_or_init(|| contract::compile(self).map(Arc::from)).clone()
+        self.compiled.get_or_init(|| contract::compile(&self.file, &self.source).map(Arc::from)).clone()
     }
 }

@@ -144,7 +144,15 @@ end
 
 _G.coroutine = safe_coroutine
 _G.debug = { traceback = debug.traceback }
-_G.require = host.require
+-- A module runs as a function of the script's own: it may wait and fail.
+local begin_module, finish_module = host.begin_module, host.finish_module
+_G.require = function(wanted)
+  local is_loaded, module, path = begin_module(wanted)
+  if is_loaded then
+    return module
+  end
+  return finish_module(path, (module()))
+end
 for _, name in { "loadstring", "getfenv", "setfenv", "newproxy", "collectgarbage" } do
   _G[name] = nil
 end

@@ -13,9 +13,10 @@ use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value as LuaValue, VmState};
 
 use super::control::Stop;
-use super::error::{self, HostError, Raised};
+use super::error::{self, Raised};
 use super::host::{self, Host, Marks};
 use super::interrupt::Parked;
+use super::loader::Loader;
 use super::{LoadProblem, Script};
 use crate::tool::{ToolError, ToolErrorKind};
 
@@ -26,6 +27,7 @@ pub(super) struct Sandbox {
     pub(super) template: Function,
     /// The metatable of every call's environment.
     pub(super) over_globals: Table,
+    pub(super) loader: Rc<Loader>,
     pub(super) marks: Marks,
     pub(super) parked: Parked,
 }
@@ -72,7 +74,12 @@ fn seal(script: &Script, host: &Rc<Host>, bytecode: &Arc<[u8]>) -> mlua::Result<
     )?;
     failure.set_readonly(true);
 
-    let guard = run_prelude(&lua, host, &failure)?;
+    let over_globals = lua.create_table()?;
+    over_globals.raw_set("__index", &globals)?;
+    over_globals.raw_set("__metatable", "the globals")?;
+    over_globals.set_readonly(true);
+    let loader = Rc::new(Loader::new(Arc::clone(&script.modules), over_globals.clone()));
+    let guard = run_prelude(&lua, host, &failure, &loader)?;
     let marks = Marks { array, failure, guard };
     host::install(&lua, &globals, host, &marks, script)?;
     lua.sandbox(true)?;
@@ -83,20 +90,15 @@ fn seal(script: &Script, host: &Rc<Host>, bytecode: &Arc<[u8]>) -> mlua::Result<
         .set_name(format!("={}", script.file))
         .set_mode(ChunkMode::Binary)
         .into_function()?;
-    let over_globals = lua.create_table()?;
-    over_globals.raw_set("__index", globals)?;
-    over_globals.raw_set("__metatable", "the globals")?;
-    over_globals.set_readonly(true);
-
     let shared = Rc::clone(host);
     let parked = Parked::install(&lua, move |_| match stopping(&shared) {
         Some(error) => Err(error),
         None => Ok(VmState::Continue),
     });
-    Ok(Sandbox { lua, template, over_globals, marks, parked })
+    Ok(Sandbox { lua, template, over_globals, loader, marks, parked })
 }
 
-fn run_prelude(lua: &Lua, host: &Rc<Host>, failure: &Table) -> mlua::Result<Function> {
+fn run_prelude(lua: &Lua, host: &Rc<Host>, failure: &Table, loader: &Rc<Loader>) -> mlua::Result<Function> {
     let bytecode = PRELUDE.as_ref().map_err(mlua::Error::runtime)?;
     let functions = lua.create_table()?;
     functions.raw_set("pending", LuaValue::LightUserData(Lua::poll_pending()))?;
@@ -115,12 +117,9 @@ fn run_prelude(lua: &Lua, host: &Rc<Host>, failure: &Table) -> mlua::Result<Func
     functions.raw_set("find_plain", lua.create_function(find_plain)?)?;
     functions.raw_set("longest_class", lua.create_function(longest_class)?)?;
     functions.raw_set("split_plain", lua.create_function(split_plain)?)?;
-    functions.raw_set(
-        "require",
-        lua.create_function(|_, ()| -> mlua::Result<()> {
-            Err(HostError::script("require is not available yet: modules in scripts/lib cannot be loaded"))
-        })?,
-    )?;
+    let (begin, finish) = loader.functions(lua, Rc::clone(&host.files))?;
+    functions.raw_set("begin_module", begin)?;
+    functions.raw_set("finish_module", finish)?;
     lua.load(bytecode)
         .set_name(format!("={}", error::PRELUDE_NAME))
         .set_mode(ChunkMode::Binary)
@@ -139,12 +138,12 @@ fn caught(lua: &Lua, host: &Host, failure: &Table, raised: LuaValue) -> mlua::Re
         LuaValue::String(text) if text.as_bytes().starts_with(error::PRELUDE_NAME.as_bytes()) => {
             let text = text.to_string_lossy();
             let Some(message) = error::outside_prelude(&text) else { return Ok(raised) };
-            Ok(LuaValue::String(lua.create_string(format!("{}{message}", error::place(lua, &host.file)))?))
+            Ok(LuaValue::String(lua.create_string(format!("{}{message}", error::place(lua, &host.files)))?))
         }
         LuaValue::Error(_) => match error::read_raised(&raised, failure) {
             Raised::Memory => Err(out_of_memory(host)),
             Raised::Failure(message) | Raised::Placed(message) | Raised::Host(_, message) => {
-                let text = format!("{}{}", error::place(lua, &host.file), error::message(&message));
+                let text = format!("{}{}", error::place(lua, &host.files), error::message(&message));
                 Ok(LuaValue::String(lua.create_string(text)?))
             }
         },
@@ -160,14 +159,14 @@ pub(super) fn raised_error(lua: &Lua, host: &Host, failure: &Table, raised: &Lua
             return ToolError::new(ToolErrorKind::Memory, error::OUT_OF_MEMORY);
         }
         Raised::Failure(message) => return ToolError::new(ToolErrorKind::Failure, error::message(&message)),
-        Raised::Placed(message) if message.starts_with(&host.file) => (ToolErrorKind::Script, message),
+        Raised::Placed(message) if host.names_own_file(&message) => (ToolErrorKind::Script, message),
         Raised::Placed(message) => {
-            (ToolErrorKind::Script, format!("{}{message}", error::place(lua, &host.file)))
+            (ToolErrorKind::Script, format!("{}{message}", error::place(lua, &host.files)))
         }
-        Raised::Host(kind, message) => (kind, format!("{}{message}", error::place(lua, &host.file))),
+        Raised::Host(kind, message) => (kind, format!("{}{message}", error::place(lua, &host.files))),
     };
     let told = ToolError::new(kind, error::message(&text));
-    match error::traceback(lua, &host.file) {
+    match error::traceback(lua, &host.files) {
         Some(traceback) => told.with_details(traceback),
         None => told,
     }

@@ -84,6 +84,7 @@ impl Vm {
         let answered = self.host.answer.borrow_mut().take();
         let answer = self.conclude(answer, answered, stopped.map(|reason| control.error(reason)));
         let clean = self.host.end();
+        self.sandbox.loader.end();
         let grown = self.lua().used_memory().saturating_sub(self.used_when_new) > MAX_GROWTH;
         (answer, clean && stopped.is_none() && !grown)
     }

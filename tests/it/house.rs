@@ -20,11 +20,14 @@ const ROOMS: [&str; 12] = [
 ];
 
 /// Heavy crates and the rooms they may be used in.
-const HOMES: [(&str, &[&str]); 12] = [
+const HOMES: [(&str, &[&str]); 15] = [
     ("lexpr", &["syntax"]),
     ("jsonschema", &["schema"]),
     ("mlua", &["script"]),
-    ("reqwest", &["worker"]),
+    ("reqwest", &["worker", "script"]),
+    ("regex", &["script"]),
+    ("ignore", &["script"]),
+    ("globset", &["script"]),
     ("notify", &["project"]),
     ("clap", &["cli"]),
     ("annotate_snippets", &["diagnostic"]),
@@ -32,7 +35,7 @@ const HOMES: [(&str, &[&str]); 12] = [
     ("unicode_names2", &["syntax"]),
     ("sha2", &["schema"]),
     ("indicatif", &["cli"]),
-    ("similar", &["cli"]),
+    ("similar", &["script", "cli"]),
 ];
 
 /// Rooms that do no IO, spawn nothing and read no clock.

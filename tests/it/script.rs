@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use deftool::script::{
-    Parameter, PathGrant, Returned, RunnerOptions, Script, ScriptEvent, ScriptRunner, ScriptSink,
+    Module, Parameter, PathGrant, Returned, RunnerOptions, Script, ScriptEvent, ScriptRunner, ScriptSink,
     check_script,
 };
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 mod attacks;
 mod calls;
 mod files;
+mod modules;
 mod stops;
+mod tables;
 
 const DEADLINE: Duration = Duration::from_millis(200);
 

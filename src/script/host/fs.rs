@@ -19,9 +19,11 @@ use cap_std::fs::{Dir, FileType};
 use mlua::{Lua, MultiValue, Table};
 use tokio::sync::Semaphore;
 
-use super::{Host, text_argument};
+use super::{FunctionDoc, Host, TableDoc, text_argument};
+use crate::script::Script;
 use crate::script::error::{HostError, clean};
-use crate::script::permission::{PathGrant, Permissions, plain};
+use crate::script::io;
+use crate::script::permission::{PathGrant, plain};
 use crate::tool::ToolErrorKind;
 
 /// Longest file that is read, in bytes.
@@ -31,9 +33,23 @@ const MAX_ENTRIES: usize = 10_000;
 /// Most files and folders that a call reads at a time.
 const MAX_READS: usize = 4;
 
-pub(super) fn table(lua: &Lua, host: &Rc<Host>, permissions: &Permissions) -> mlua::Result<Table> {
+pub(super) const DOC: TableDoc = TableDoc {
+    permissions: &["read"],
+    types: "type FileEntry = { name: string, kind: \"file\" | \"directory\" | \"symlink\" | \"other\", size: number }",
+    functions: &[
+        FunctionDoc::new("read", "(path: string) -> string", "The text of a UTF-8 file."),
+        FunctionDoc::new(
+            "list",
+            "(path: string) -> { FileEntry }",
+            "The entries of a folder, by name; sizes in bytes.",
+        ),
+    ],
+    ..TableDoc::new("fs", "Files and folders beneath the folders that the spec grants.")
+};
+
+pub(super) fn table(lua: &Lua, host: &Rc<Host>, script: &Script) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    let grants: Arc<[PathGrant]> = permissions.read.clone().into();
+    let grants: Arc<[PathGrant]> = script.permissions.read.clone().into();
     // What was read waits outside the script's memory limit until the script takes it.
     let reads = Rc::new(Semaphore::new(MAX_READS));
     let shared = Rc::clone(host);
@@ -86,17 +102,14 @@ async fn blocking<T: Send + 'static>(
     function: &'static str,
     work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
 ) -> mlua::Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(HostError::lua(error.kind, format!("{function}: {}", error.message))),
-        Err(error) => Err(HostError::lua(ToolErrorKind::Internal, format!("{function}: {error}"))),
-    }
+    let done = io::blocking(work).await;
+    done.map_err(|error| HostError::lua(error.kind, format!("{function}: {}", error.message)))
 }
 
 fn read(grants: &[PathGrant], path: &str) -> Result<String, HostError> {
     let (root, rest) = open_root(grants, path)?;
     // Looked at before it is opened: opening a pipe would wait for a writer.
-    let about = root.metadata(&rest).map_err(|error| io(path, &error))?;
+    let about = root.metadata(&rest).map_err(|error| failed(path, &error))?;
     if !about.is_file() {
         return Err(wrong(format!("{} is not a regular file", shown(path))));
     }
@@ -104,9 +117,9 @@ fn read(grants: &[PathGrant], path: &str) -> Result<String, HostError> {
     if about.len() > MAX_FILE {
         return Err(too_long());
     }
-    let file = root.open(&rest).map_err(|error| io(path, &error))?;
+    let file = root.open(&rest).map_err(|error| failed(path, &error))?;
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| io(path, &error))?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| failed(path, &error))?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(too_long());
     }
@@ -117,11 +130,14 @@ fn read(grants: &[PathGrant], path: &str) -> Result<String, HostError> {
 
 fn list(grants: &[PathGrant], path: &str) -> Result<Vec<Entry>, HostError> {
     let (root, rest) = open_root(grants, path)?;
-    let folder =
-        if rest == Path::new(".") { root } else { root.open_dir(&rest).map_err(|error| io(path, &error))? };
+    let folder = if rest == Path::new(".") {
+        root
+    } else {
+        root.open_dir(&rest).map_err(|error| failed(path, &error))?
+    };
     let mut entries = Vec::new();
-    for entry in folder.entries().map_err(|error| io(path, &error))? {
-        let entry = entry.map_err(|error| io(path, &error))?;
+    for entry in folder.entries().map_err(|error| failed(path, &error))? {
+        let entry = entry.map_err(|error| failed(path, &error))?;
         if entries.len() >= MAX_ENTRIES {
             return Err(wrong(format!("{} has more than {MAX_ENTRIES} entries", shown(path))));
         }
@@ -155,10 +171,10 @@ fn open_root(grants: &[PathGrant], path: &str) -> Result<(Dir, PathBuf), HostErr
     for grant in grants {
         let Some(rest) = grant.rest(&wanted) else { continue };
         let granted = plain(&grant.path);
-        let about = std::fs::metadata(&granted).map_err(|error| io(&grant.name, &error))?;
+        let about = std::fs::metadata(&granted).map_err(|error| failed(&grant.name, &error))?;
         if about.is_dir() {
             let root = Dir::open_ambient_dir(&granted, ambient_authority())
-                .map_err(|error| io(&grant.name, &error))?;
+                .map_err(|error| failed(&grant.name, &error))?;
             let rest = if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest };
             return Ok((root, rest));
         }
@@ -167,7 +183,7 @@ fn open_root(grants: &[PathGrant], path: &str) -> Result<(Dir, PathBuf), HostErr
             (rest.as_os_str().is_empty(), granted.parent(), granted.file_name())
         {
             let root = Dir::open_ambient_dir(parent, ambient_authority())
-                .map_err(|error| io(&grant.name, &error))?;
+                .map_err(|error| failed(&grant.name, &error))?;
             return Ok((root, PathBuf::from(name)));
         }
     }
@@ -203,7 +219,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", shown(name).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-fn io(path: &str, error: &std::io::Error) -> HostError {
+fn failed(path: &str, error: &std::io::Error) -> HostError {
     // What cap-std answers when a path, after its links, would leave the folder.
     if error.kind() == std::io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
         let path = shown(path);

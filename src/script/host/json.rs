@@ -7,7 +7,7 @@
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
 use serde_json::Value;
 
-use super::{Marks, misuse};
+use super::{FunctionDoc, Marks, TableDoc, ValueDoc, misuse};
 use crate::script::convert::{self, BigIntegers, Reason, Refusal};
 use crate::script::error::HostError;
 
@@ -15,6 +15,36 @@ use crate::script::error::HostError;
 const MAX_TEXT: usize = 8 << 20;
 /// Most commas, braces and brackets in it.
 const MAX_MARKS: usize = 500_000;
+
+pub(super) const DOC: TableDoc = TableDoc {
+    values: &[ValueDoc {
+        name: "null",
+        luau_type: "any",
+        about: "JSON's null: distinct from nil, equal only to itself.",
+    }],
+    functions: &[
+        FunctionDoc::new(
+            "decode",
+            "(text: string, options: { big_integers: \"string\"? }?) -> any",
+            "The value of a JSON text. Arrays stay arrays when they are encoded again; null is `json.null`.",
+        )
+        .fails(
+            "A text that is not JSON, is longer than 8 MiB or has more than 500,000 values; an integer beyond 2^53, by its \
+             path, unless `big_integers = \"string\"` asks for its digits.",
+        )
+        .as_in("local body = json.decode('{\"n\": [1, 2]}')\nreturn body.n[1]"),
+        FunctionDoc::new("encode", "(value: any) -> string", "A value as JSON, with sorted keys.").fails(
+            "What has no honest JSON form, by its path: functions, cycles, NaN and infinities, sparse and mixed tables, \
+             strings that are not UTF-8, more than 64 levels, 100,000 values or 1 MiB.",
+        ),
+        FunctionDoc::new(
+            "array",
+            "<T>(items: { T }?) -> { T }",
+            "Marks a table as an array, so that it is `[]` and not `{}` when it is empty; returns it.",
+        ),
+    ],
+    ..TableDoc::new("json", "JSON texts and Lua values.")
+};
 
 pub(super) fn table(lua: &Lua, marks: &Marks) -> mlua::Result<Table> {
     let table = lua.create_table()?;

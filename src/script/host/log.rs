@@ -6,8 +6,22 @@ use std::rc::Rc;
 
 use mlua::{Function, Lua, MultiValue, Table};
 
-use super::{Host, LogLevel, MAX_LINE};
+use super::{FunctionDoc, Host, LogLevel, MAX_LINE, TableDoc};
 use crate::script::error::describe;
+
+pub(super) const DOC: TableDoc = TableDoc {
+    functions: &[
+        FunctionDoc::new("debug", "(...any) -> ()", "Logs for the script's author; shown when asked for."),
+        FunctionDoc::new("info", "(...any) -> ()", "Logs what happened; `print` is the same."),
+        FunctionDoc::new("warn", "(...any) -> ()", "Logs what is odd, but the call goes on."),
+        FunctionDoc::new("error", "(...any) -> ()", "Logs what is wrong; raises nothing."),
+    ],
+    ..TableDoc::new(
+        "log",
+        "Lines for people: on stderr, never in the result. Arguments are joined by tabs; tables are named, not printed \
+         (`json.encode` prints them). A line is cut at 2,000 characters, a call's lines at 1,000.",
+    )
+};
 
 pub(super) fn table(lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
     let table = lua.create_table()?;

@@ -4,10 +4,15 @@
 //! its budget of log lines) is in [`Host`], which every host function shares and which is emptied between calls.
 //! Functions that wait or do IO are refused while the script's top level runs.
 
+mod docs;
+mod env;
 mod fs;
+mod http;
 mod json;
 mod log;
+mod process;
 mod task;
+mod text;
 mod time;
 mod tool;
 
@@ -18,6 +23,7 @@ use std::sync::Arc;
 
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 
+pub use docs::{FunctionDoc, TableDoc, ValueDoc};
 pub(super) use task::TaskThread;
 
 use super::Script;
@@ -132,6 +138,8 @@ pub(super) enum Phase {
 pub(super) struct Host {
     pub(super) tool: String,
     pub(super) file: String,
+    /// The script's file and those of its modules.
+    pub(super) files: Rc<[String]>,
     pub(super) phase: Cell<Phase>,
     pub(super) context: RefCell<CallContext>,
     pub(super) control: RefCell<Option<Arc<Control>>>,
@@ -164,6 +172,10 @@ impl Host {
         Self {
             tool: script.tool.clone(),
             file: script.file.clone(),
+            files: std::iter::once(&script.file)
+                .chain(script.modules.iter().map(|module| &module.file))
+                .cloned()
+                .collect(),
             phase: Cell::new(Phase::Idle),
             context: RefCell::default(),
             control: RefCell::new(None),
@@ -198,6 +210,11 @@ impl Host {
         self.started.borrow_mut().clear();
         // A coroutine that was left in the middle of a wait keeps it until it is collected.
         self.tasks.replace(0) == 0 && self.waiting.get() == 0
+    }
+
+    /// Whether `message` begins with the name of one of the script's own files.
+    pub(super) fn names_own_file(&self, message: &str) -> bool {
+        self.files.iter().any(|file| message.starts_with(file.as_str()))
     }
 
     /// Logs `text`, within the call's budget.
@@ -263,6 +280,24 @@ pub(super) struct Marks {
     pub(super) guard: Function,
 }
 
+/// What scripts' authors are told of every host table.
+pub const fn host_tables() -> &'static [TableDoc] {
+    const {
+        &[
+            json::DOC,
+            text::DOC,
+            time::DOC,
+            task::DOC,
+            log::DOC,
+            tool::DOC,
+            fs::DOC,
+            http::DOC,
+            process::DOC,
+            env::DOC,
+        ]
+    }
+}
+
 /// Adds every host table to `globals`, read-only.
 pub(super) fn install(
     lua: &Lua,
@@ -271,16 +306,20 @@ pub(super) fn install(
     marks: &Marks,
     script: &Script,
 ) -> mlua::Result<()> {
-    for (name, table) in [
-        ("json", json::table(lua, marks)?),
-        ("log", log::table(lua, host)?),
-        ("time", time::table(lua)?),
-        ("task", task::table(lua, host, marks)?),
-        ("tool", tool::table(lua, host, marks)?),
-        ("fs", fs::table(lua, host, &script.permissions)?),
+    for (doc, table) in [
+        (json::DOC, json::table(lua, marks)?),
+        (text::DOC, text::table(lua)?),
+        (time::DOC, time::table(lua)?),
+        (task::DOC, task::table(lua, host, marks)?),
+        (log::DOC, log::table(lua, host)?),
+        (tool::DOC, tool::table(lua, host, marks)?),
+        (fs::DOC, fs::table(lua, host, script)?),
+        (http::DOC, http::table(lua, host, script)?),
+        (process::DOC, process::table(lua, host, script)?),
+        (env::DOC, env::table(lua, host, script)?),
     ] {
         table.set_readonly(true);
-        globals.raw_set(name, table)?;
+        globals.raw_set(doc.name, table)?;
     }
     globals.raw_set("print", log::print(lua, host)?)
 }

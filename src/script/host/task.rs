@@ -13,13 +13,40 @@ use std::time::{Duration, Instant};
 use mlua::thread::AsyncThread;
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 
-use super::{Host, Marks, misuse, number_argument};
+use super::{FunctionDoc, Host, Marks, TableDoc, misuse, number_argument};
 use crate::script::error::HostError;
 
 /// Most tasks of a call at a time.
 pub(super) const MAX_TASKS: usize = 1_000;
 /// Longest wait, in seconds; every call's deadline is nearer.
 const MAX_WAIT: f64 = 86_400.0;
+
+pub(super) const DOC: TableDoc = TableDoc {
+    functions: &[
+        FunctionDoc::new(
+            "wait",
+            "(seconds: number?) -> number",
+            "Suspends the script for a number of seconds, or lets others run; returns the seconds waited.",
+        )
+        .fails("While the script loads, in a sort comparator, a gsub callback and a metamethod: nothing can wait there."),
+        FunctionDoc::new(
+            "spawn",
+            "(called: (...any) -> (), ...any) -> ()",
+            "Runs a function beside the current one, from the next time that one waits or ends.",
+        )
+        .fails("More than 1,000 tasks at a time."),
+        FunctionDoc::new(
+            "delay",
+            "(seconds: number, called: (...any) -> (), ...any) -> ()",
+            "The same after a number of seconds.",
+        ),
+    ],
+    ..TableDoc::new(
+        "task",
+        "Waiting, and functions side by side. A tool's call ends with its function (of an `:async` tool, with its \
+         callback): tasks left then are stopped. An error in a task ends the call, unless the result is there already.",
+    )
+};
 
 /// A task: its delay, then its Lua thread.
 pub(crate) struct TaskThread {

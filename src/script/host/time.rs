@@ -7,12 +7,32 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
 
-use super::{number_argument, text_argument};
+use super::{FunctionDoc, TableDoc, number_argument, text_argument};
 use crate::script::control;
 use crate::script::error::HostError;
 
 /// Longest strftime pattern, in bytes.
 const MAX_PATTERN: usize = 200;
+
+pub(super) const DOC: TableDoc = TableDoc {
+    functions: &[
+        FunctionDoc::new("now", "() -> number", "Seconds since 1970-01-01 UTC, with a fraction."),
+        FunctionDoc::new("monotonic", "() -> number", "Seconds since some moment, never running backwards."),
+        FunctionDoc::new(
+            "iso",
+            "(time: number?) -> string",
+            "A time, by default now, as `2026-05-01T12:00:00Z`.",
+        ),
+        FunctionDoc::new(
+            "format",
+            "(pattern: string, time: number?, zone: string?) -> string",
+            "A time as a strftime pattern says; `zone` is an IANA name, UTC by default.",
+        )
+        .fails("An unknown zone or directive; a pattern longer than 200 bytes.")
+        .as_in("return time.format(\"%A %H:%M\", nil, \"Europe/Paris\")"),
+    ],
+    ..TableDoc::new("time", "Clocks and calendars.")
+};
 
 pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;

@@ -9,7 +9,39 @@ use std::rc::Rc;
 
 use mlua::{Lua, LuaString, MultiValue, Table, Value as LuaValue};
 
-use super::{Host, LogLevel, Marks, Phase, misuse, number_argument, text_argument};
+use super::{
+    FunctionDoc, Host, LogLevel, Marks, Phase, TableDoc, ValueDoc, misuse, number_argument, text_argument,
+};
+
+pub(super) const DOC: TableDoc = TableDoc {
+    types: "type Failure = { message: string }",
+    values: &[
+        ValueDoc { name: "name", luau_type: "string", about: "The tool's name." },
+        ValueDoc { name: "request_id", luau_type: "string", about: "The request, or empty outside one." },
+        ValueDoc { name: "job_name", luau_type: "string", about: "The job's name, or empty." },
+        ValueDoc { name: "worker", luau_type: "string", about: "The worker's name, or empty outside one." },
+        ValueDoc { name: "deadline", luau_type: "number", about: "Seconds that the call has left." },
+    ],
+    functions: &[
+        FunctionDoc::new(
+            "log",
+            "(level: \"debug\" | \"info\" | \"warn\" | \"error\", text: string) -> ()",
+            "Logs a line; see `log`.",
+        ),
+        FunctionDoc::new(
+            "progress",
+            "(fraction: number?, text: string?) -> ()",
+            "Says how far the call is, from 0 to 1 where that is known.",
+        ),
+        FunctionDoc::new(
+            "failure",
+            "(message: string) -> Failure",
+            "An expected failure for `error`: the model gets the message as it is, without place and traceback.",
+        )
+        .as_in("error(tool.failure(\"there is no such city\"))"),
+    ],
+    ..TableDoc::new("tool", "The call that runs. The fields are nil while the script loads.")
+};
 
 pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<Table> {
     let table = lua.create_table()?;

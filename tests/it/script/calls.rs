@@ -77,7 +77,7 @@ fn loading_fails_by_name() {
         ("fs.read('x') return print", "fs.read is not available while the script loads"),
         ("task.wait(1) return print", "task.wait is not available while the script loads"),
         ("coroutine.yield() return print", "scripts/probe.lua:1: "),
-        ("local m = require('m') return print", "require is not available yet"),
+        ("local m = require('m') return print", "a path starts with `./`"),
         ("\u{1}\u{2}", "bytecode"),
     ] {
         let error = run_source(source).unwrap_err();

@@ -1,0 +1,319 @@
+//! Modules: the files of `scripts/lib` that scripts share through `require`.
+//!
+//! `require` takes a literal path, relative to the file that it stands in and without the extension, as Luau's own
+//! tools read it: `require("./lib/dates")` in `scripts/plan.lua` is `scripts/lib/dates.lua`. So what a script needs is
+//! known without running it: [`required`] reads it off the source, the layer that reads the project loads it, and
+//! script and modules are one unit of reload. [`loader`](super::loader) runs them.
+//!
+//! Source: Luau's rules for require by string (<https://luau.org/require>, 2026), without aliases.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::contract::{self, LoadProblem};
+use super::permission::plain;
+
+/// One file that scripts require. Immutable and shared.
+pub struct Module {
+    /// The file as messages and tracebacks name it, as in `scripts/lib/dates.lua`.
+    pub file: String,
+    /// The source.
+    pub source: Arc<[u8]>,
+    compiled: OnceLock<Result<Arc<[u8]>, LoadProblem>>,
+}
+
+impl Module {
+    /// The module that `file` holds.
+    pub fn new(file: impl Into<String>, source: impl AsRef<[u8]>) -> Self {
+        Self { file: file.into(), source: Arc::from(source.as_ref()), compiled: OnceLock::new() }
+    }
+
+    /// Compiles it; never runs it.
+    ///
+    /// # Errors
+    /// When it does not compile.
+    pub fn check(&self) -> Result<(), LoadProblem> {
+        self.compiled().map(drop)
+    }
+
+    /// The name that [`module_path`] finds it by: the file without its extension.
+    pub fn path(&self) -> &str {
+        without_extension(&self.file)
+    }
+
+    pub(super) fn compiled(&self) -> Result<Arc<[u8]>, LoadProblem> {
+        self.compiled.get_or_init(|| contract::compile(&self.file, &self.source).map(Arc::from)).clone()
+    }
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+/// One use of `require` in a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Require {
+    /// What it names; `None`: something that only running the script could tell.
+    pub wanted: Option<String>,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+/// Which module `wanted` names in `file`: a path without extension, to compare with [`Module::path`].
+///
+/// # Errors
+/// One clause that says what to write instead.
+pub fn module_path(file: &str, wanted: &str) -> Result<String, String> {
+    if !(wanted.starts_with("./") || wanted.starts_with("../")) {
+        let name = wanted.trim_start_matches(['@', '/']).trim_start_matches("lib/");
+        let name = without_extension(name);
+        return Err(format!("a path starts with `./` or `../`, as in `require(\"./lib/{name}\")`"));
+    }
+    if without_extension(wanted) != wanted {
+        return Err(format!("a path has no extension, as in `require(\"{}\")`", without_extension(wanted)));
+    }
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    Ok(plain(&folder.join(wanted)).to_string_lossy().replace('\\', "/"))
+}
+
+fn without_extension(file: &str) -> &str {
+    file.strip_suffix(".luau").or_else(|| file.strip_suffix(".lua")).unwrap_or(file)
+}
+
+/// What `source` requires, in order; comments and strings are not looked into.
+pub fn required(source: &[u8]) -> Vec<Require> {
+    let mut scanner = Scanner { source, at: 0 };
+    let mut found = Vec::new();
+    // Open braces of interpolated strings: how many plain braces are open inside each.
+    let mut interpolations: Vec<usize> = Vec::new();
+    let mut before = b' ';
+    while let Some(byte) = scanner.peek() {
+        match byte {
+            b'-' if scanner.starts_with(b"--") => scanner.skip_comment(),
+            b'"' | b'\'' => drop(scanner.read_string()),
+            b'[' if scanner.long_bracket().is_some() => drop(scanner.read_long_string()),
+            b'`' => {
+                scanner.at += 1;
+                if scanner.skip_interpolated() {
+                    interpolations.push(0);
+                }
+            }
+            b'{' => {
+                scanner.at += 1;
+                if let Some(open) = interpolations.last_mut() {
+                    *open += 1;
+                }
+            }
+            b'}' => {
+                scanner.at += 1;
+                match interpolations.last_mut() {
+                    Some(0) => {
+                        interpolations.pop();
+                        if scanner.skip_interpolated() {
+                            interpolations.push(0);
+                        }
+                    }
+                    Some(open) => *open -= 1,
+                    None => {}
+                }
+            }
+            _ if is_word(byte) => {
+                let (line, word) = (scanner.line(), scanner.read_word());
+                // A member or a method called so is something else.
+                if word == b"require" && !matches!(before, b'.' | b':') {
+                    found.push((line, scanner.read_argument()));
+                }
+            }
+            _ => scanner.at += 1,
+        }
+        if !byte.is_ascii_whitespace() {
+            before = byte;
+        }
+    }
+    let text = |wanted: Vec<u8>| String::from_utf8_lossy(&wanted).into_owned();
+    // A line is counted from the start: most sources require little.
+    found.into_iter().map(|(line, wanted)| Require { wanted: wanted.map(text), line }).collect()
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
+}
+
+struct Scanner<'s> {
+    source: &'s [u8],
+    at: usize,
+}
+
+impl<'s> Scanner<'s> {
+    fn peek(&self) -> Option<u8> {
+        self.source.get(self.at).copied()
+    }
+
+    fn rest(&self) -> &'s [u8] {
+        self.source.get(self.at..).unwrap_or_default()
+    }
+
+    fn starts_with(&self, text: &[u8]) -> bool {
+        self.rest().starts_with(text)
+    }
+
+    fn line(&self) -> usize {
+        memchr::memchr_iter(b'\n', self.source.get(..self.at).unwrap_or_default()).count() + 1
+    }
+
+    fn read_word(&mut self) -> &'s [u8] {
+        let rest = self.rest();
+        let length = rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
+        self.at += length;
+        rest.get(..length).unwrap_or_default()
+    }
+
+    fn skip_to(&mut self, found: Option<usize>, past: usize) {
+        self.at = found.map_or(self.source.len(), |at| self.at + at + past);
+    }
+
+    fn skip_comment(&mut self) {
+        self.at += 2;
+        if self.long_bracket().is_some() {
+            drop(self.read_long_string());
+        } else {
+            self.skip_to(memchr::memchr(b'\n', self.rest()), 1);
+        }
+    }
+
+    /// How many `=` stand in the long bracket that begins here.
+    fn long_bracket(&self) -> Option<usize> {
+        let rest = self.rest().strip_prefix(b"[")?;
+        let level = rest.iter().position(|byte| *byte != b'=')?;
+        (rest.get(level) == Some(&b'[')).then_some(level)
+    }
+
+    fn read_long_string(&mut self) -> Option<Vec<u8>> {
+        let level = self.long_bracket()?;
+        self.at += level + 2;
+        let close = [b"]".as_slice(), &vec![b'='; level], b"]"].concat();
+        let rest = self.rest();
+        let end = memchr::memmem::find(rest, &close);
+        self.skip_to(end, close.len());
+        // A newline right after the bracket is none of the text.
+        let text = rest.get(..end?)?;
+        Some(text.strip_prefix(b"\n").unwrap_or(text).to_vec())
+    }
+
+    /// A quoted string's text, where it has no escapes.
+    fn read_string(&mut self) -> Option<Vec<u8>> {
+        let quote = self.peek()?;
+        self.at += 1;
+        let start = self.at;
+        let mut is_plain = true;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'\\' => {
+                    is_plain = false;
+                    self.at += 2;
+                }
+                b'\n' => return None,
+                _ if byte == quote => {
+                    let text = self.source.get(start..self.at)?;
+                    self.at += 1;
+                    return is_plain.then(|| text.to_vec());
+                }
+                _ => self.at += 1,
+            }
+        }
+        None
+    }
+
+    /// Skips the text of an interpolated string; whether it stopped behind an opening brace.
+    fn skip_interpolated(&mut self) -> bool {
+        while let Some(byte) = self.peek() {
+            self.at += 1;
+            match byte {
+                b'\\' => self.at += 1,
+                b'{' => return true,
+                b'`' => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
+            self.at += 1;
+        }
+    }
+
+    /// The literal that `require` is called with, and nothing but it.
+    fn read_argument(&mut self) -> Option<Vec<u8>> {
+        self.skip_blanks();
+        let has_parentheses = self.peek() == Some(b'(');
+        if has_parentheses {
+            self.at += 1;
+            self.skip_blanks();
+        }
+        let text = match self.peek()? {
+            b'"' | b'\'' => self.read_string()?,
+            b'[' => self.read_long_string()?,
+            _ => return None,
+        };
+        if has_parentheses {
+            self.skip_blanks();
+            return (self.peek() == Some(b')')).then_some(text);
+        }
+        Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literal_names_are_read_and_the_rest_is_told() {
+        let wanted = |source: &str| {
+            let found = required(source.as_bytes());
+            let shown = found
+                .into_iter()
+                .map(|found| format!("{} {}", found.line, found.wanted.unwrap_or_else(|| String::from("?"))));
+            shown.collect::<Vec<_>>()
+        };
+        for (source, expected) in [
+            ("local d = require('./lib/d')", &["1 ./lib/d"][..]),
+            ("\n\nlocal d = require \"./lib/d\" .x", &["3 ./lib/d"]),
+            ("require [[./lib/d]] require([==[./e]==])", &["1 ./lib/d", "1 ./e"]),
+            ("-- require('a')\n--[[ require('b')\n]] require('c')", &["3 c"]),
+            ("print('require(\"a\")', [[require('b')]])", &[]),
+            ("t.require('a') t:require('b') my_require('c') required('d')", &[]),
+            ("local r = require r('a')", &["1 ?"]),
+            ("require(name) require('a' .. b) require('\\97')", &["1 ?", "1 ?", "1 ?"]),
+            ("print(`a {require('b')} {{1, {2}}} {`{require('c')}`} require('d')`)", &["1 b", "1 c"]),
+            ("require('unclosed", &["1 ?"]),
+            ("require", &["1 ?"]),
+        ] {
+            assert_eq!(wanted(source), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_file() {
+        for (file, wanted, path) in [
+            ("scripts/a.lua", "./lib/d", Ok("scripts/lib/d")),
+            ("scripts/lib/d.lua", "./e", Ok("scripts/lib/e")),
+            ("scripts/lib/net/d.lua", "../e", Ok("scripts/lib/e")),
+            ("../p/scripts/a.lua", "./lib/d", Ok("../p/scripts/lib/d")),
+            ("scripts/a.lua", "d", Err("./lib/d")),
+            ("scripts/a.lua", "lib/d.lua", Err("./lib/d")),
+            ("scripts/a.lua", "./lib/d.lua", Err("./lib/d")),
+        ] {
+            match (module_path(file, wanted), path) {
+                (Ok(found), Ok(path)) => assert_eq!(found, path),
+                (Err(message), Err(says)) => assert!(message.contains(says), "{message}"),
+                (found, _) => panic!("{file} {wanted}: {found:?}"),
+            }
+        }
+    }
+}
