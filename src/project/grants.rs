@@ -201,10 +201,10 @@ fn written(path: &Path, root: &Path) -> String {
     }
 }
 
-/// Two paths never share a text: what is not UTF-8 is written as Rust does, in quotes, which no path from [`follow`] begins
-/// with, unless it lies in the project.
+/// What is not UTF-8 is written with escapes and in quotes, so that no two paths outside of the project share a text.
 fn text_of(path: &Path) -> String {
-    path.to_str().map_or_else(|| format!("{path:?}"), str::to_owned)
+    let escaped = || format!("\"{}\"", path.as_os_str().as_encoded_bytes().escape_ascii());
+    path.to_str().map_or_else(escaped, str::to_owned)
 }
 
 fn is_outside(path: &str) -> bool {
@@ -237,12 +237,12 @@ fn follow(path: &Path) -> PathBuf {
                 path = PathGrant::new("", path.parent().unwrap_or(&path).join(target)).path;
             }
             Ok(_) | Err(_) => {
-                let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+                let Some(name) = path.file_name().map(ToOwned::to_owned) else {
                     path.extend(rest.iter().rev());
                     return path;
                 };
-                rest.push(name.to_owned());
-                path = parent.to_owned();
+                rest.push(name);
+                path.pop();
             }
         }
     }

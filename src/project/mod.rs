@@ -18,6 +18,8 @@ mod script_findings;
 mod scripts;
 mod spare;
 mod watch;
+#[cfg(feature = "cli")]
+mod watch_probe;
 mod write;
 
 pub use discover::{Input, ProjectError, find_root, resolve_inputs};
@@ -30,6 +32,8 @@ pub use read::display_name;
 #[cfg(feature = "cli")]
 pub(crate) use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
 pub use watch::keep_loading;
+#[cfg(feature = "cli")]
+pub(crate) use watch_probe::{WatchError, try_event, try_watching};
 #[cfg(feature = "cli")]
 pub(crate) use write::replace_file;
 pub use write::replace_text;

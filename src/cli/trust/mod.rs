@@ -87,7 +87,9 @@ fn grant(store: &Store, folder: Option<&Path>) -> Result<Exit, CliError> {
         .change(|projects| {
             // What is no longer wanted is trusted no longer.
             let mut granted = Grants::default();
-            wanted.into_iter().for_each(|wish| granted.add(wish.grants));
+            for wish in wanted {
+                granted.add(wish.grants);
+            }
             projects.insert(key, granted);
         })
         .map_err(|error| refuse(&error))?;
