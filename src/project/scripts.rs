@@ -65,6 +65,7 @@ impl Examined {
         script.timeout = tool.timeout;
         script.memory = tool.memory;
         script.permissions = resolve_permissions(tool, root);
+        script.root = std::path::absolute(root).ok();
         let contract = check_script(&script);
         Self::Read(found, Box::new(script), contract)
     }

@@ -35,10 +35,7 @@ pub(super) fn check() -> Option<Line> {
     let folders: Vec<PathBuf> = of_user.chain(SYSTEM.iter().map(PathBuf::from)).collect();
     let installed: Vec<&str> = PACKAGES.into_iter().filter(|package| is_in(&folders, package)).collect();
     Some(if installed.is_empty() {
-        Line::ok(
-            "editor",
-            "Emacs, with neither gptel nor llm in the usual folders; `docs/gptel.md` says what for",
-        )
+        Line::ok("editor", "Emacs, with neither gptel nor llm in the usual folders")
     } else {
         Line::ok("editor", format!("Emacs with {}", installed.join(" and ")))
     })

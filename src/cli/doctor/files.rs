@@ -37,7 +37,7 @@ pub(super) fn check(generation: &Generation) -> Vec<Line> {
             |name| std::env::var_os(name).is_some(),
             |missing| (format!("not set: {missing}"), "set them where deftool is started"),
         ),
-        told("paths", read.len() + write.len(), &wrong, |wrong| {
+        told("paths", &read.union(&write).cloned().collect(), &wrong, |wrong| {
             (wrong, "make them, or correct the paths in `:read` and `:write`")
         }),
     ]
@@ -53,18 +53,19 @@ fn missing(
     say: impl Fn(String) -> (String, &'static str),
 ) -> Option<Line> {
     let missing: Vec<String> = wanted.iter().filter(|name| !is_there(name)).cloned().collect();
-    told(check, wanted.len(), &missing, say)
+    told(check, wanted, &missing, say)
 }
 
 /// Nothing where nothing is wanted.
 fn told(
     check: &'static str,
-    wanted: usize,
+    wanted: &BTreeSet<String>,
     wrong: &[String],
     say: impl Fn(String) -> (String, &'static str),
 ) -> Option<Line> {
     if wrong.is_empty() {
-        return (wanted > 0).then(|| Line::ok(check, format!("all {wanted} there")));
+        let wanted: Vec<String> = wanted.iter().cloned().collect();
+        return (!wanted.is_empty()).then(|| Line::ok(check, format!("there: {}", list(&wanted))));
     }
     let (message, advice) = say(list(wrong));
     Some(Line::warning(check, message, advice))
