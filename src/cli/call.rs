@@ -14,7 +14,7 @@ use super::trust::ProjectTrust;
 use super::{CliError, Exit, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, GenerationRunner, LoadedTool, find_root, unknown_tool};
+use crate::project::{Generation, GenerationRunner, ScriptState, find_root, unknown_tool, wishes};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
 
 /// The contract of `--json`.
@@ -74,8 +74,10 @@ fn call(
         Ok(arguments) => arguments,
         Err(error) => return Ok(Some(Err(error))),
     };
-    let is_called = |loaded: &LoadedTool| loaded.tool.name.value == options.tool;
-    let trust = ProjectTrust::settle(&generation, is_called, options.scripts.trust)?.of(&generation);
+    let called =
+        generation.tool(&options.tool).filter(|called| matches!(called.script, ScriptState::Ready(_)));
+    let wanted = wishes(&generation.load, called);
+    let trust = ProjectTrust::settle(root, wanted, options.scripts.trust)?.of(&generation);
     let scripts = engine::start(&options.scripts)?;
     let runner = GenerationRunner { generation: Arc::new(generation), scripts, trust };
     let call = ToolCall { id: String::from("call"), name: options.tool.clone(), arguments };

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::trust::ProjectTrust;
-use crate::project::{Generation, GenerationRunner, LiveProject, LoadedTool};
+use crate::project::{Generation, GenerationRunner, LiveProject, wishes};
 use crate::schema::ToolSet;
 use crate::script::ScriptRunner;
 use crate::spec::WorkerSpec;
@@ -51,11 +51,12 @@ impl ToolSource for LiveTools {
         let changes = self.project.changes_since(generation);
         let current = self.project.current();
         let offered = self.tool_set(&current);
-        let is_offered = |loaded: &LoadedTool| offered.get(&loaded.tool.name.value).is_some();
-        let refused = self.trust.refused(&current, is_offered);
+        let offered = offered.iter().filter_map(|entry| current.tool(&entry.name));
+        let refused = self.trust.refused(&current, wishes(&current.load, offered));
         if refused.is_empty() {
             return changes;
         }
+        let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
         format!("{changes}; not trusted, and refused at the call: {}", refused.join(", "))
     }
 }

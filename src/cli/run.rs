@@ -12,7 +12,7 @@ use super::trust::ProjectTrust;
 use super::{CliError, Exit, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, LiveProject, LoadedTool, find_root};
+use crate::project::{Generation, LiveProject, find_root, wishes};
 use crate::request::{FinalState, Outcome};
 use crate::spec::WorkerSpec;
 use crate::worker::{
@@ -33,8 +33,8 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     tell_errors(&generation);
     let spec = choose_worker(options, &generation)?;
     let offered = generation.tool_set(&spec);
-    let is_offered = |loaded: &LoadedTool| offered.get(&loaded.tool.name.value).is_some();
-    let trust = ProjectTrust::settle(&generation, is_offered, options.scripts.trust)?;
+    let wanted = wishes(&generation.load, offered.iter().filter_map(|entry| generation.tool(&entry.name)));
+    let trust = ProjectTrust::settle(&root, wanted, options.scripts.trust)?;
     let scripts = engine::start(&options.scripts)?;
     let cached = Mutex::default();
     let tools = Arc::new(LiveTools { project, worker: spec.clone(), trust, scripts, cached });

@@ -116,6 +116,11 @@ impl Generation {
         self.tools.get(name)
     }
 
+    /// The tools, by their names.
+    pub fn tools(&self) -> impl Iterator<Item = &LoadedTool> {
+        self.tools.values()
+    }
+
     /// Names of the tools, sorted.
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
         self.tools.keys().map(String::as_str)

@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::generation::Generation;
-use super::load::{LoadedTool, ScriptState};
+use super::load::{Load, LoadedTool, ScriptState};
 use super::scripts::resolve_permissions;
 use crate::script::{PathGrant, Permissions, Script};
 use crate::spec::ToolKind;
@@ -60,6 +59,16 @@ impl Grants {
         grants.read = led(&permissions.read).into_iter().filter(|path| is_outside(path)).collect();
         grants.write = led(&permissions.write).into_iter().collect();
         grants
+    }
+
+    /// Those of a script. Of one without a project no path lies in it.
+    pub fn of_script(script: &Script) -> Self {
+        Self::of(&script.permissions, script.root.as_deref().unwrap_or(Path::new("")))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.kinds().iter().map(|(_, values)| values.len()).sum()
     }
 
     /// Whether there is nothing to ask about.
@@ -140,24 +149,23 @@ impl fmt::Display for Wish {
     }
 }
 
-/// What the normal tools of `generation` for which `counts` holds want, where that is something, in the order of their names.
-pub fn wishes(generation: &Generation, counts: impl Fn(&LoadedTool) -> bool) -> Vec<Wish> {
-    let load = &generation.load;
-    let Some(root) = &load.root else { return Vec::new() };
-    let tools = generation.tool_names().filter_map(|name| generation.tool(name));
-    let wishes =
-        tools.filter(|loaded| loaded.tool.kind == ToolKind::Normal && counts(loaded)).map(|loaded| {
-            let at = Location { source: loaded.tool.source, span: loaded.tool.name.span };
-            let permissions = match &loaded.script {
-                ScriptState::Ready(script) => script.permissions.clone(),
-                ScriptState::Broken(_) | ScriptState::None => resolve_permissions(&loaded.tool, root),
-            };
-            Wish {
-                tool: loaded.tool.name.value.clone(),
-                place: load.sources.describe(at),
-                grants: Grants::of(&permissions, root),
+/// What those of `tools` that scripts run want, where that is something; `load` is what they were loaded with.
+pub fn wishes<'t>(load: &Load, tools: impl IntoIterator<Item = &'t LoadedTool>) -> Vec<Wish> {
+    let tools = tools.into_iter().filter(|loaded| loaded.tool.kind == ToolKind::Normal);
+    let wishes = tools.map(|loaded| {
+        let at = Location { source: loaded.tool.source, span: loaded.tool.name.span };
+        let grants = match &loaded.script {
+            ScriptState::Ready(script) => Grants::of_script(script),
+            ScriptState::Broken(_) | ScriptState::None => {
+                let root = load.root_of(loaded.tool.source).or(load.root.as_deref()).unwrap_or(Path::new(""));
+                Grants::of(&resolve_permissions(&loaded.tool, root), root)
             }
-        });
+        };
+        // A last good version was read from what its file held then.
+        let is_current = load.sources.get(at.source).is_some_and(|file| *file.name == *loaded.file);
+        let place = if is_current { load.sources.describe(at) } else { loaded.file.to_string() };
+        Wish { tool: loaded.tool.name.value.clone(), place, grants }
+    });
     wishes.filter(|wish| !wish.grants.is_empty()).collect()
 }
 
@@ -177,9 +185,7 @@ impl Trust {
     /// When its spec wants what was not trusted.
     pub fn allow(&self, script: &Script) -> Result<(), ToolError> {
         let Self::Only(granted) = self else { return Ok(()) };
-        // Of no project: none of its paths lies in one.
-        let root = script.root.as_deref().unwrap_or(Path::new(""));
-        let missing = granted.missing(&Grants::of(&script.permissions, root));
+        let missing = granted.missing(&Grants::of_script(script));
         if missing.is_empty() {
             return Ok(());
         }

@@ -153,6 +153,27 @@ fn a_granted_folder_that_becomes_a_link_to_elsewhere_is_another() {
     assert_eq!((home.call("save"), home.call("notes")), (Some(2), Some(2)));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_project_is_itself_by_whatever_path_it_is_reached() {
+    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+    let alias = home.state.path().join("alias");
+    std::os::unix::fs::symlink(home.project.path("."), &alias).unwrap();
+    home.run(&["trust", "grant", alias.to_str().unwrap()]);
+    assert_eq!(home.call("fetch"), Some(0));
+    assert_eq!(
+        home.run(&["call", "fetch", "--project", alias.join("scripts").to_str().unwrap()]).code,
+        Some(0)
+    );
+    // Another copy of it is another project.
+    let copy = home.state.path().join("copy/specs");
+    fs::create_dir_all(&copy).unwrap();
+    fs::copy(home.project.path("specs/fetch.eld"), copy.join("fetch.eld")).unwrap();
+    fs::create_dir(copy.with_file_name("scripts")).unwrap();
+    fs::write(copy.with_file_name("scripts").join("fetch.lua"), SCRIPT).unwrap();
+    assert_eq!(home.run(&["call", "fetch", "--project", copy.to_str().unwrap()]).code, Some(2));
+}
+
 #[test]
 fn trust_is_listed_and_revoked() {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);

@@ -9,11 +9,11 @@ use crate::project::{Generation, wishes};
 use crate::text::count;
 
 pub(super) fn check(generation: &Generation) -> Line {
-    let wanted = wishes(generation, |_| true);
+    let wanted = wishes(&generation.load, generation.tools());
     if wanted.is_empty() {
         return Line::ok("trust", "not needed: no tool wants more than to read the project");
     }
-    let missing = not_remembered(generation);
+    let missing: Vec<String> = not_remembered(generation).iter().map(ToString::to_string).collect();
     if missing.is_empty() {
         let many = counted(wanted.len(), "tool");
         return Line::ok("trust", format!("granted: {many} may use more than the project's own files"));

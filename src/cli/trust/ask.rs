@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::store::{Store, StoreError};
 use crate::cli::CliError;
 use crate::cli::output::{clean, paint, say, say_error};
-use crate::project::{Generation, Grants, LoadedTool, ScriptState, Trust, Wish, wishes};
+use crate::project::{Generation, Grants, Trust, Wish, wishes};
 use crate::text::{count, one_line};
 
 /// Names the project at `root` in the store; `None` where no text can.
@@ -30,38 +30,28 @@ struct Granted {
 }
 
 impl ProjectTrust {
-    /// Settles it for a command that may run those tools of `generation` for which `counts` holds: by `--trust`
+    /// Settles it for a command that may run the scripts that want `wanted`, of the project at `root`: by `--trust`
     /// (`trusts_all`), by what is remembered, or by asking, where somebody is there to answer.
     ///
     /// # Errors
     /// When it is not trusted.
-    pub(in crate::cli) fn settle(
-        generation: &Generation,
-        counts: impl Fn(&LoadedTool) -> bool,
-        trusts_all: bool,
-    ) -> Result<Self, CliError> {
-        let root = generation.load.root.clone().unwrap_or_default();
+    pub(in crate::cli) fn settle(root: &Path, wanted: Vec<Wish>, trusts_all: bool) -> Result<Self, CliError> {
+        let root = root.to_owned();
         if trusts_all {
             return Ok(Self { root, granted: None });
         }
-        let can_run = |loaded: &LoadedTool| matches!(loaded.script, ScriptState::Ready(_)) && counts(loaded);
-        let wanted = wishes(generation, can_run);
-        let mut granted = Grants::default();
+        let mut grants = Grants::default();
         if !wanted.is_empty() {
             let store = Store::of_user();
-            granted = remembered(&store, &root);
-            let missing: Vec<Wish> = wanted
-                .into_iter()
-                .map(|wish| Wish { grants: granted.missing(&wish.grants), ..wish })
-                .filter(|wish| !wish.grants.is_empty())
-                .collect();
+            grants = remembered(&store, &root);
+            let missing = beyond(&grants, wanted);
             if !missing.is_empty() {
                 let given = ask(&root, &missing)?;
                 remember(&store, &root, &given);
-                granted.add(given);
+                grants.add(given);
             }
         }
-        let granted = Granted { grants: Arc::new(granted), suffices: 0 };
+        let granted = Granted { grants: Arc::new(grants), suffices: 0 };
         Ok(Self { root, granted: Some(Mutex::new(granted)) })
     }
 
@@ -70,7 +60,8 @@ impl ProjectTrust {
         let Some(granted) = &self.granted else { return Trust::Everything };
         let mut granted = granted.lock().unwrap_or_else(PoisonError::into_inner);
         if granted.suffices != generation.number {
-            if !untrusted(generation, |_| true, &granted.grants).is_empty()
+            let wanted = wishes(&generation.load, generation.tools());
+            if wanted.iter().any(|wish| !granted.grants.covers(&wish.grants))
                 && let (Ok(projects), Some(key)) = (Store::of_user().read(), key_of(&self.root))
                 && let Some(more) = projects.get(&key)
             {
@@ -78,45 +69,37 @@ impl ProjectTrust {
                 all.add(more.clone());
                 granted.grants = Arc::new(all);
             }
-            if untrusted(generation, |_| true, &granted.grants).is_empty() {
+            if wanted.iter().all(|wish| granted.grants.covers(&wish.grants)) {
                 granted.suffices = generation.number;
             }
         }
         Trust::Only(Arc::clone(&granted.grants))
     }
 
-    /// What those tools of `generation` for which `counts` holds want and are refused, a line each.
-    pub(in crate::cli) fn refused(
-        &self,
-        generation: &Generation,
-        counts: impl Fn(&LoadedTool) -> bool,
-    ) -> Vec<String> {
+    /// What of `wanted` the scripts of `generation` are refused.
+    pub(in crate::cli) fn refused(&self, generation: &Generation, wanted: Vec<Wish>) -> Vec<Wish> {
         match self.of(generation) {
             Trust::Everything => Vec::new(),
-            Trust::Only(granted) => untrusted(generation, counts, &granted),
+            Trust::Only(granted) => beyond(&granted, wanted),
         }
     }
 }
 
-/// What the tools of `generation` want beyond what is remembered of their project, a line each.
-pub(in crate::cli) fn not_remembered(generation: &Generation) -> Vec<String> {
-    let root = generation.load.root.clone().unwrap_or_default();
-    let wanted = wishes(generation, |_| true);
+/// What the tools of `generation` want beyond what is remembered of their project.
+pub(in crate::cli) fn not_remembered(generation: &Generation) -> Vec<Wish> {
+    let wanted = wishes(&generation.load, generation.tools());
     if wanted.is_empty() {
-        return Vec::new();
+        return wanted;
     }
     let projects = Store::of_user().read().unwrap_or_default();
-    let granted = key_of(&root).and_then(|key| projects.get(&key).cloned()).unwrap_or_default();
-    untrusted(generation, |_| true, &granted)
+    let key = generation.load.root.as_deref().and_then(key_of);
+    beyond(&key.and_then(|key| projects.get(&key).cloned()).unwrap_or_default(), wanted)
 }
 
-fn untrusted(generation: &Generation, counts: impl Fn(&LoadedTool) -> bool, granted: &Grants) -> Vec<String> {
-    let missing = |wish: Wish| (wish.tool, granted.missing(&wish.grants));
-    let wanted = wishes(generation, counts).into_iter().map(missing);
-    wanted
-        .filter(|(_, missing)| !missing.is_empty())
-        .map(|(tool, missing)| one_line(format!("{tool} wants {missing}")))
-        .collect()
+/// What of `wanted` is not among `granted`.
+fn beyond(granted: &Grants, wanted: Vec<Wish>) -> Vec<Wish> {
+    let missing = wanted.into_iter().map(|wish| Wish { grants: granted.missing(&wish.grants), ..wish });
+    missing.filter(|wish| !wish.grants.is_empty()).collect()
 }
 
 fn remembered(store: &Store, root: &Path) -> Grants {
@@ -153,11 +136,15 @@ fn ask(root: &Path, missing: &[Wish]) -> Result<Grants, CliError> {
         )));
     }
     let project = one_line(root.to_string_lossy().into_owned());
-    let what = count(missing.len(), "tool");
-    say(&format!("In {project}, {what} may use more than the project's own files:"));
+    say(&format!("The tools of {project} want more than its own files:"));
+    let mut given = Grants::default();
     for wish in missing {
         say(&format!("  {wish}"));
+        given.add(wish.grants.clone());
     }
+    // Below a list that is too long for the screen, so that its length is seen.
+    let (grants, tools) = (count(given.len(), "permission"), count(missing.len(), "tool"));
+    say(&format!("In all {grants} for {tools}."));
     let mut err = std::io::stderr().lock();
     let question = paint("Trust the project with this, now and later?", anstyle::AnsiColor::Yellow);
     let _ = write!(anstream::AutoStream::auto(&mut err), "{question} [y/N] ");
@@ -173,10 +160,6 @@ fn ask(root: &Path, missing: &[Wish]) -> Result<Grants, CliError> {
         return Err(CliError::Usage(String::from(
             "the project is not trusted, so nothing was run; `--trust` allows one run",
         )));
-    }
-    let mut given = Grants::default();
-    for wish in missing {
-        given.add(wish.grants.clone());
     }
     Ok(given)
 }

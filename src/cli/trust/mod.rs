@@ -71,7 +71,7 @@ fn grant(store: &Store, folder: Option<&Path>) -> Result<Exit, CliError> {
     let place = locate(folder)?;
     let root = find_root(&place.folder)?;
     let generation = Generation::load(&root, &place.current, None)?;
-    let wanted = wishes(&generation, |_| true);
+    let wanted = wishes(&generation.load, generation.tools());
     let shown = one_line(root.to_string_lossy().into_owned());
     if wanted.is_empty() {
         say(&format!("nothing to grant: the tools of {shown} want no more than to read its own files"));
