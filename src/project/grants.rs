@@ -227,7 +227,7 @@ const MAX_LINKS: usize = 40;
 
 /// Where `path`, which is absolute, leads once all links are followed, also where something on the way, or the whole, does
 /// not exist yet.
-fn follow(path: &Path) -> PathBuf {
+pub(crate) fn follow(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     let mut rest = Vec::new();
     let mut links = 0;

@@ -24,6 +24,8 @@ mod write;
 
 pub use discover::{Input, ProjectError, find_root, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
+#[cfg(feature = "cli")]
+pub(crate) use grants::follow;
 pub use grants::{Grants, Trust, Wish, wishes};
 pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadOptions, LoadedTool, ScriptState, load, load_specs, load_with};

@@ -192,12 +192,14 @@ fn trust_is_listed_and_revoked() {
     assert_eq!(home.granted(), Value::Null);
     // A project that is gone can be taken back all the same.
     let gone = Home { project: Project::empty(), state: home.state };
-    gone.project.write("old/specs/a.eld", tool("a", ":run [\"git\"]"));
-    gone.run(&["trust", "grant", "old/"]);
-    fs::remove_dir_all(gone.project.path("old")).unwrap();
-    assert!(gone.run(&["trust"]).stdout.contains("/old (gone)\n"));
-    assert!(gone.run(&["trust", "revoke", "old/"]).stderr.starts_with("no longer trusted: "));
-    assert_eq!(gone.run(&["trust"]).stdout, "");
+    for path in ["old/", "./old", "other/../old"] {
+        gone.project.write("old/specs/a.eld", tool("a", ":run [\"git\"]"));
+        gone.run(&["trust", "grant", "old/"]);
+        fs::remove_dir_all(gone.project.path("old")).unwrap();
+        assert!(gone.run(&["trust"]).stdout.contains("/old (gone)\n"));
+        assert!(gone.run(&["trust", "revoke", path]).stderr.starts_with("no longer trusted: "), "{path}");
+        assert_eq!(gone.run(&["trust"]).stdout, "");
+    }
 }
 
 #[test]
@@ -214,9 +216,10 @@ fn what_a_damaged_file_held_counts_as_nothing_and_is_kept() {
             damage,
             "left until there is something to write"
         );
-        assert_eq!(home.run(&["trust", "grant"]).code, Some(0));
-        assert_eq!(home.call("fetch"), Some(0));
+        let ended = home.run(&["trust", "grant"]);
+        assert_eq!((ended.code, home.call("fetch")), (Some(0), Some(0)));
         let aside = home.store().with_file_name("trust.json.damaged-1");
+        assert!(ended.stderr.contains(&format!("is kept in {}", aside.display())), "{ended:?}");
         assert_eq!(fs::read_to_string(aside).unwrap(), damage);
     }
 }
@@ -316,7 +319,7 @@ fn many_at_once_lose_nothing_of_each_other() {
 fn a_permission_that_grows_during_a_run_is_refused_at_the_call() {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
     home.project
-        .write("specs/worker.eld", "(defworker :name \"w\" :tool-budget 100 :on-tool-error report)\n");
+        .write("specs/worker.eld", "(defworker :name \"w\" :tool-budget 1000 :on-tool-error report)\n");
     home.run(&["trust", "grant"]);
     let home = Arc::new(home);
     let shared = Arc::clone(&home);
@@ -326,7 +329,7 @@ fn a_permission_that_grows_during_a_run_is_refused_at_the_call() {
         let is_refused = |result: &String| result.contains("evil.example");
         let (refused, last) = (results.iter().any(is_refused), results.last());
         // Again and again until the reload was seen, then until the grant was.
-        let call = Answer::stream().then(Act::Wait(std::time::Duration::from_millis(20)));
+        let call = Answer::stream().then(Act::Wait(std::time::Duration::from_millis(100)));
         let call = call
             .chunk(&crate::support::server::call(0, "fetch", "{}"))
             .chunk(&crate::support::server::finish("tool_calls"))

@@ -40,7 +40,11 @@ pub(super) fn check(options: &DoctorOptions, generation: Option<&Generation>) ->
                 "give --endpoint URL, set OPENAI_BASE_URL or the worker's :endpoint, or start a server",
             ));
         }
-        let found = join_all(servers.iter().map(examine)).await;
+        if servers.len() > MAX_SERVERS {
+            let more = servers.len() - MAX_SERVERS;
+            lines.push(Line::ok("endpoint", format!("{more} more are not asked; `--worker NAME` asks one")));
+        }
+        let found = join_all(servers.iter().take(MAX_SERVERS).map(examine)).await;
         for (server, found) in servers.iter().zip(found) {
             lines.extend(tell(server, &found, options, generation));
         }
@@ -98,7 +102,7 @@ async fn servers(options: &DoctorOptions, workers: Vec<WorkerSpec>) -> (Vec<Serv
         let same = servers.entry((base.clone(), key_env.clone()));
         same.or_insert_with(|| Server { base, source, key_env, workers: Vec::new() }).workers.push(worker);
     }
-    (servers.into_values().take(MAX_SERVERS).collect(), without)
+    (servers.into_values().collect(), without)
 }
 
 async fn examine(server: &Server) -> Examination {

@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::store::{Store, StoreError};
 use crate::cli::CliError;
 use crate::cli::output::{clean, paint, say, say_error};
-use crate::project::{Generation, Grants, Trust, Wish, wishes};
+use crate::project::{Generation, Grants, Trust, Wish, follow, wishes};
 use crate::text::{count, one_line};
 
-/// Names the project at `root` in the store; `None` where no text can.
+/// Names the project at `root`, which is absolute and may be gone, in the store; `None` where no text can.
 pub(super) fn key_of(root: &Path) -> Option<String> {
-    let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    root.to_str().map(str::to_owned)
+    follow(root).to_str().map(str::to_owned)
 }
 
 /// What one project is trusted with while a command runs.

@@ -8,7 +8,7 @@ mod ask;
 mod state;
 mod store;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -20,6 +20,7 @@ use super::args::{TrustAction, TrustOptions};
 use super::output::{print, say, say_error};
 use super::{CliError, Exit, locate};
 use crate::project::{Generation, Grants, find_root, wishes};
+use crate::script::PathGrant;
 use crate::text::one_line;
 
 pub(super) fn run(options: &TrustOptions) -> Result<Exit, CliError> {
@@ -116,15 +117,15 @@ fn revoke(store: &Store, folder: Option<&Path>, all: bool) -> Result<Exit, CliEr
     Ok(Exit::Clean)
 }
 
-/// The names that a folder's project may have in the store, the likeliest first. The folder may be gone.
+/// The names that a folder's project may have in the store: the folder itself, which may be gone, and, if it is not, the
+/// project that it lies in.
 fn keys_of(folder: Option<&Path>) -> Result<Vec<String>, CliError> {
     let current = locate(None)?.current;
     let named = folder.map_or_else(|| current.clone(), |folder| current.join(folder));
-    let found = find_root(&named).ok();
-    let paths: [Option<PathBuf>; 2] = [found, std::path::absolute(&named).ok()];
-    let keys = paths.into_iter().flatten().filter_map(|path| ask::key_of(&path));
-    // `absolute` keeps the slash that shells complete.
-    Ok(keys.map(|key| if key.len() > 1 { key.trim_end_matches('/').to_owned() } else { key }).collect())
+    let project = if named.exists() { find_root(&named).ok() } else { None };
+    // Without `..`, which leads nowhere from a folder that is gone.
+    let paths = [Some(PathGrant::new("", named).path), project];
+    Ok(paths.into_iter().flatten().filter_map(|path| ask::key_of(&path)).collect())
 }
 
 fn refuse(error: &StoreError) -> CliError {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::state::{doubt, make_folder, state_folder};
+use crate::cli::output::say;
 use crate::project::Grants;
 
 /// Grants by the project's path.
@@ -78,6 +79,8 @@ impl Store {
             Err(StoreError::Damaged { path, .. }) => {
                 let aside = free_name(folder);
                 std::fs::rename(&path, &aside).map_err(|source| io("keep aside", &path, source))?;
+                let (path, aside) = (path.display(), aside.display());
+                say(&format!("note: {path} was damaged; what it held is kept in {aside}"));
                 Projects::new()
             }
             Err(error) => return Err(error),
