@@ -219,6 +219,16 @@ impl Cache {
         lock(&self.specs.slots).contains_key(path) || lock(&self.scripts.slots).contains_key(path)
     }
 
+    /// As if the file had looked as it does when it was read.
+    #[cfg(test)]
+    pub(super) fn pretend_to_have_read(&self, path: &Path) {
+        let slot = self.specs.slot(path);
+        let mut slot = lock(&slot);
+        if let (Some(kept), Some(look)) = (&mut slot.kept, FileLook::at(path)) {
+            kept.look = look;
+        }
+    }
+
     /// Files that are not as they were when they were read are read anew.
     pub(super) fn forget(&self, paths: &[PathBuf]) {
         for path in paths {

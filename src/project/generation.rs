@@ -18,6 +18,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::schema::ToolSet;
 use crate::script::ScriptRunner;
 use crate::spec::{Permissions, ToolKind, WorkerSpec, nearest};
+use crate::syntax::quoted;
 use crate::text::Spanned;
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
 
@@ -48,6 +49,8 @@ pub struct Changes {
     pub changed: Vec<String>,
     /// Tools that may use more than before.
     pub widened: Vec<String>,
+    /// What each of these may use now and did not, as its spec says it.
+    pub grants: Vec<String>,
     /// Tools that are broken now and whose last good version stays.
     pub kept: Vec<String>,
 }
@@ -55,7 +58,7 @@ pub struct Changes {
 impl Changes {
     /// Whether every tool is as it was.
     pub fn is_empty(&self) -> bool {
-        let Self { added, removed, changed, widened, kept } = self;
+        let Self { added, removed, changed, widened, grants: _, kept } = self;
         [added, removed, changed, widened, kept].into_iter().all(Vec::is_empty)
     }
 }
@@ -63,11 +66,13 @@ impl Changes {
 /// `added two; changed get_weather`, or that nothing did.
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widened = self.widened.iter().zip(&self.grants);
+        let widened = widened.map(|(name, grants)| format!("{name} ({grants})")).collect();
         let lists = [
             ("added", &self.added),
             ("removed", &self.removed),
             ("changed", &self.changed),
-            ("may now use more:", &self.widened),
+            ("may now use more:", &widened),
             ("broken, last good version kept:", &self.kept),
         ];
         let mut is_first = true;
@@ -135,11 +140,16 @@ impl Generation {
         Self { number, load, took: started.elapsed(), changes, tools, order }
     }
 
+    /// Whether its tools are those of `before`, and those that are broken, too.
+    pub(super) fn has_tools_of(&self, before: &Self) -> bool {
+        let Changes { added, removed, changed, widened, grants: _, kept } = &self.changes;
+        let is_same = [added, removed, changed, widened].into_iter().all(Vec::is_empty);
+        is_same && *kept == before.changes.kept
+    }
+
     /// Whether nobody would notice the difference from `before`.
     pub(super) fn is_as(&self, before: &Self) -> bool {
-        let Changes { added, removed, changed, widened, kept } = &self.changes;
-        let is_same = added.is_empty() && removed.is_empty() && changed.is_empty() && widened.is_empty();
-        is_same && *kept == before.changes.kept && self.order == before.order && self.load.is_as(&before.load)
+        self.has_tools_of(before) && self.order == before.order && self.load.is_as(&before.load)
     }
 
     /// What is different from the generation before it, how long loading took, and the first error.
@@ -240,8 +250,12 @@ fn compare(before: &BTreeMap<String, LoadedTool>, now: &BTreeMap<String, LoadedT
         if !same(old, loaded) {
             changes.changed.push(name.clone());
         }
-        if widens(&old.tool.permissions, &loaded.tool.permissions) {
-            changes.widened.push(name.clone());
+        if old.tool.permissions != loaded.tool.permissions {
+            let more = widened(&old.tool.permissions, &loaded.tool.permissions);
+            if !more.is_empty() {
+                changes.widened.push(name.clone());
+                changes.grants.push(more.join(", "));
+            }
         }
     }
 }
@@ -258,13 +272,19 @@ fn same(old: &LoadedTool, new: &LoadedTool) -> bool {
     scripts && (Arc::ptr_eq(&old.tool, &new.tool) || old.is_defined_as(new))
 }
 
-fn widens(old: &Permissions, new: &Permissions) -> bool {
-    let more = |old: &[String], new: &[String]| new.iter().any(|grant| !old.contains(grant));
-    more(&old.net, &new.net)
-        || more(&old.read, &new.read)
-        || more(&old.write, &new.write)
-        || more(&old.run, &new.run)
-        || more(&old.env, &new.env)
+/// What `new` allows beyond `old`, as a spec says it: `:net "api.example.org"`.
+fn widened(old: &Permissions, new: &Permissions) -> Vec<String> {
+    let lists = |permissions: &'_ Permissions| {
+        let Permissions { net, read, write, run, env } = permissions.clone();
+        [(":net", net), (":read", read), (":write", write), (":run", run), (":env", env)]
+    };
+    let mut more = Vec::new();
+    for ((key, old), (_, new)) in lists(old).into_iter().zip(lists(new)) {
+        let grants: Vec<String> =
+            new.iter().filter(|grant| !old.contains(*grant)).map(|grant| quoted(grant)).collect();
+        more.extend((!grants.is_empty()).then(|| format!("{key} {}", grants.join(" "))));
+    }
+    more
 }
 
 /// Runs the tools of one generation.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
+use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecursiveMode, Watcher};
 
 use super::cache::lock;
@@ -31,6 +31,8 @@ pub(super) enum Write {
     Closed,
     /// It came here whole, by another name.
     Moved,
+    /// It was made anew, or is gone.
+    Unknown,
 }
 
 /// What hints wait in until someone looks.
@@ -86,11 +88,10 @@ impl Hints {
         std::mem::take(&mut lock(&self.state).writes)
     }
 
-    /// The files among those that are `meant` that are being written, as far as was told since then.
-    pub(super) fn being_written(&self, is_meant: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    /// The files among those that are meant that were written since this was last asked, as far as is known.
+    pub(super) fn written(&self, is_meant: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
         let state = lock(&self.state);
-        let open = state.writes.iter().filter(|(_, write)| **write == Write::Open).map(|(path, _)| path);
-        open.filter(|path| is_meant(path)).cloned().collect()
+        state.writes.keys().filter(|path| is_meant(path)).cloned().collect()
     }
 
     /// Ends every wait, now and later.
@@ -111,14 +112,12 @@ impl Hints {
                 // Our own reading is an event, too.
                 EventKind::Access(_) => return,
                 EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(Write::Moved),
-                EventKind::Modify(ModifyKind::Data(_)) | EventKind::Create(CreateKind::File) => {
-                    Some(Write::Open)
-                }
-                EventKind::Any
-                | EventKind::Create(_)
-                | EventKind::Modify(_)
+                EventKind::Modify(ModifyKind::Data(_)) => Some(Write::Open),
+                // Another file from now on, or none.
+                EventKind::Create(_)
                 | EventKind::Remove(_)
-                | EventKind::Other => None,
+                | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(Write::Unknown),
+                EventKind::Any | EventKind::Modify(_) | EventKind::Other => None,
             };
             let mut is_meant = paths.is_empty();
             for path in paths {
@@ -126,7 +125,10 @@ impl Hints {
                     continue;
                 }
                 is_meant = true;
-                if let Some(write) = write.filter(|_| state.writes.len() < MAX_WRITES) {
+                if let Some(write) = write {
+                    if state.writes.len() >= MAX_WRITES {
+                        state.writes.clear();
+                    }
                     state.writes.insert(path, write);
                 }
             }
@@ -160,6 +162,14 @@ impl Watches {
         let told = Arc::clone(hints);
         let watcher = notify::recommended_watcher(move |event| told.tell(event)).ok();
         Self { hints: Arc::clone(hints), watcher, watched: HashMap::new() }
+    }
+
+    /// Waits until everything that happened before is told.
+    pub(super) fn catch_up(&mut self) {
+        // Each is answered by the thread that tells, which reads all events that there are in between.
+        for _ in 0..2 {
+            let _ = self.watcher.as_mut().map(|watcher| watcher.configure(notify::Config::default()));
+        }
     }
 
     /// Watches the folders of `looks` and no other. Whether there are new ones, in which something may have happened

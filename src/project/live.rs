@@ -123,8 +123,8 @@ impl Watched for Watching {
         };
         self.missing = missing.into_iter().map(since).collect();
         // What is missing may be back in a moment.
-        let is_other = if self.missing.is_empty() { !next.is_as(&before) } else { !next.changes.is_empty() };
-        if !is_other && !was_failing {
+        let is_same = if self.missing.is_empty() { next.is_as(&before) } else { next.has_tools_of(&before) };
+        if is_same && !was_failing {
             return ControlFlow::Continue(());
         }
         let next = Arc::new(next);

@@ -10,8 +10,11 @@ use super::cache::Cache;
 use super::discover::lib_folder;
 use super::read::display_name;
 use super::scripts::{ScriptFile, read_script};
-use crate::script::{LoadProblem, Module, Require, module_path};
+use crate::script::{Contract, LoadProblem, Module, Require, Returned, module_path};
 use crate::spec::nearest;
+
+/// What a file returns that is no module.
+const NO_VALUE: [&str; 2] = ["nothing", "nil"];
 
 /// The files of one script: its own first, then those that it requires.
 #[derive(Default)]
@@ -43,6 +46,8 @@ pub(super) enum ModuleFault {
     Missing { wanted: String, advice: String },
     /// The file does not compile.
     Broken(LoadProblem),
+    /// The file returns nothing.
+    NoValue,
     /// The files of a circle, by their names; each requires the next, and the last the first.
     Circle(Vec<String>),
     /// What is required is known only when the script runs.
@@ -84,10 +89,16 @@ impl Unit {
             unit.problems.extend(what.map(|what| ModuleProblem { file, line, what }));
         }
         for part in unit.parts.iter().skip(1) {
-            if let Err(problem) = part.file.module().check() {
-                let (file, line) = (Arc::clone(&part.file), problem.line.unwrap_or(1));
-                unit.problems.push(ModuleProblem { file, line, what: ModuleFault::Broken(problem) });
-            }
+            let (line, what) = match part.file.contract() {
+                Err(problem) => (problem.line.unwrap_or(1), ModuleFault::Broken(problem.clone())),
+                Ok(Contract { returned: Returned::NoFunction(what) })
+                    if NO_VALUE.contains(&what.as_str()) =>
+                {
+                    (1, ModuleFault::NoValue)
+                }
+                Ok(_) => continue,
+            };
+            unit.problems.push(ModuleProblem { file: Arc::clone(&part.file), line, what });
         }
         unit
     }

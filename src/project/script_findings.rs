@@ -194,7 +194,7 @@ impl<'f> Teller<'f> {
             let script = &file.script;
             let told = self.files.entry(script.file.clone()).or_default();
             let is_told = match what {
-                ModuleFault::Broken(_) => std::mem::replace(&mut told.is_broken, true),
+                ModuleFault::Broken(_) | ModuleFault::NoValue => std::mem::replace(&mut told.is_broken, true),
                 ModuleFault::Missing { .. } | ModuleFault::Circle(_) | ModuleFault::Computed => {
                     !told.lines.insert(*line)
                 }
@@ -203,6 +203,7 @@ impl<'f> Teller<'f> {
             let finding = match what {
                 ModuleFault::Missing { wanted, advice } => rules::missing_module::finding(at, wanted, advice),
                 ModuleFault::Broken(problem) => rules::module_does_not_compile::finding(at, &problem.message),
+                ModuleFault::NoValue => rules::module_without_value::finding(at),
                 ModuleFault::Circle(files) => rules::circular_require::finding(at, files),
                 ModuleFault::Computed => rules::computed_require::finding(at),
             };

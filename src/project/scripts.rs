@@ -15,7 +15,8 @@ use super::read::display_name;
 use super::script_findings::Teller;
 use super::{Load, LoadedTool, ScriptState, parallel};
 use crate::script::{
-    Contract, LoadProblem, Module, Parameter, PathGrant, Permissions, Require, Script, check_script, required,
+    Contract, LoadProblem, Module, Parameter, PathGrant, Permissions, Require, Script, check_module,
+    check_script, required,
 };
 use crate::spec::{Argument, Tool, ToolKind};
 
@@ -78,7 +79,7 @@ fn address(tool: &Arc<Tool>) -> usize {
 pub(super) struct ScriptFile {
     pub(super) script: Script,
     pub(super) requires: Vec<Require>,
-    module: OnceLock<Arc<Module>>,
+    module: OnceLock<(Arc<Module>, Result<Contract, LoadProblem>)>,
 }
 
 impl OfBytes for ScriptFile {
@@ -90,9 +91,22 @@ impl OfBytes for ScriptFile {
 }
 
 impl ScriptFile {
-    /// The file as a module.
+    /// The file as a module, compiled once.
     pub(super) fn module(&self) -> &Arc<Module> {
-        self.module.get_or_init(|| Arc::new(Module::new(self.script.file.clone(), &self.script.source)))
+        &self.as_module().0
+    }
+
+    /// What the file returns as a module, or why it does not compile.
+    pub(super) fn contract(&self) -> &Result<Contract, LoadProblem> {
+        &self.as_module().1
+    }
+
+    fn as_module(&self) -> &(Arc<Module>, Result<Contract, LoadProblem>) {
+        self.module.get_or_init(|| {
+            let module = Module::new(self.script.file.clone(), &self.script.source);
+            let contract = check_module(&module);
+            (Arc::new(module), contract)
+        })
     }
 }
 

@@ -130,7 +130,7 @@ impl Settling {
             None if path.ancestors().skip(1).any(|folder| self.writes.get(folder) == Some(&Write::Moved)) => {
                 pending.since
             }
-            None => pending.since + DEBOUNCE,
+            Some(Write::Unknown) | None => pending.since + DEBOUNCE,
         }
     }
 
@@ -153,5 +153,113 @@ impl Settling {
         self.writes.retain(|path, _| held.contains(path));
         self.torn.clear();
         self.tries = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that is there, in its `edition`th form.
+    fn look(edition: u64) -> Option<FileLook> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        std::fs::write(&path, "x".repeat(edition as usize)).unwrap();
+        let found = FileLook::at(&path);
+        assert!(found.is_some());
+        found
+    }
+
+    struct Clock {
+        start: Instant,
+        settling: Settling,
+    }
+
+    impl Clock {
+        fn new() -> Self {
+            Self { start: Instant::now(), settling: Settling::default() }
+        }
+
+        fn at(&self, ms: u64) -> Instant {
+            self.start + Duration::from_millis(ms)
+        }
+
+        /// After `ms`, `files` are other than what was loaded: what is decided, held files by name and waits in ms.
+        fn decide(&mut self, ms: u64, files: &[(&str, Option<FileLook>)]) -> String {
+            let now = self.at(ms);
+            let files = files.iter().map(|(name, look)| (PathBuf::from(name), *look)).collect();
+            self.settling.found(now, files, |_| None);
+            match self.settling.decide(now) {
+                Decision::Rest => String::from("rest"),
+                Decision::Wait(until) => format!("wait {}", (until - self.start).as_millis()),
+                Decision::Load(held) => {
+                    let mut held: Vec<_> = held.iter().map(|path| path.display().to_string()).collect();
+                    held.sort();
+                    self.settling.loaded(now, &held.iter().map(PathBuf::from).collect());
+                    format!("load without {held:?}")
+                }
+            }
+        }
+
+        fn write(&mut self, name: &str, write: Write) {
+            self.settling.written(HashMap::from([(PathBuf::from(name), write)]));
+        }
+    }
+
+    #[test]
+    fn a_file_is_taken_when_it_is_whole() {
+        let (one, other) = (look(1), look(2));
+        let mut clock = Clock::new();
+        assert_eq!(clock.decide(0, &[]), "rest");
+        assert_eq!(clock.decide(1, &[("a", one)]), "wait 41");
+        assert_eq!(clock.decide(30, &[("a", other)]), "wait 70");
+        assert_eq!(clock.decide(70, &[("a", other)]), "load without []");
+        // Known to be open, then closed.
+        clock.write("a", Write::Open);
+        assert_eq!(clock.decide(100, &[("a", one)]), "wait 350");
+        clock.write("a", Write::Closed);
+        assert_eq!(clock.decide(101, &[("a", one)]), "load without []");
+        // What is gone may come back.
+        assert_eq!(clock.decide(200, &[("a", None)]), "wait 300");
+        assert_eq!(clock.decide(210, &[]), "rest");
+        assert_eq!(clock.decide(220, &[("a", None)]), "wait 320");
+        assert_eq!(clock.decide(320, &[("a", None)]), "load without []");
+    }
+
+    #[test]
+    fn what_is_not_ready_holds_up_nothing_for_long() {
+        let (one, other) = (look(1), look(2));
+        let mut clock = Clock::new();
+        clock.write("a", Write::Closed);
+        clock.write("b", Write::Open);
+        assert_eq!(clock.decide(0, &[("a", one), ("b", one)]), "wait 250");
+        assert_eq!(clock.decide(200, &[("a", one), ("b", other)]), "wait 250");
+        assert_eq!(clock.decide(250, &[("a", one), ("b", other)]), "load without [\"b\"]");
+        assert_eq!(clock.decide(260, &[("b", other)]), "wait 450");
+        assert_eq!(clock.decide(450, &[("b", other)]), "load without []");
+    }
+
+    #[test]
+    fn a_file_that_changes_in_every_load_is_held_back_at_last() {
+        let one = look(1);
+        let mut clock = Clock::new();
+        for round in 0..u64::from(MAX_TRIES) {
+            clock.write("a", Write::Closed);
+            clock.write("b", Write::Closed);
+            let now = clock.at(round);
+            let files = ["a", "b"].map(|name| (PathBuf::from(name), one)).to_vec();
+            clock.settling.found(now, files, |_| None);
+            assert_eq!(clock.settling.decide(now), Decision::Load(HashSet::new()));
+            clock.settling.tore(now, vec![PathBuf::from("b")]);
+        }
+        clock.write("b", Write::Closed);
+        assert_eq!(clock.decide(10, &[("a", one), ("b", one)]), "load without [\"b\"]");
+    }
+
+    #[test]
+    fn what_comes_with_its_folder_is_whole() {
+        let mut clock = Clock::new();
+        clock.write("scripts", Write::Moved);
+        assert_eq!(clock.decide(0, &[("scripts/lib/a", look(1))]), "load without []");
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn keep_watching(watched: &mut impl Watched, mut loader: Loader, hint
     let mut due = None;
     loop {
         let wanted = watched.due();
-        let until = [due, wanted].into_iter().flatten().fold(sweep, Instant::min);
+        let until = due.unwrap_or_else(|| wanted.map_or(sweep, |wanted| wanted.min(sweep)));
         if hints.wait(until) == Woken::Ended {
             return;
         }
@@ -130,7 +130,9 @@ pub(super) fn keep_watching(watched: &mut impl Watched, mut loader: Loader, hint
         let has_news = is_wanted || settling.pending().any(|path| !loader.has(path));
         let loaded = loader.load(scan, held.clone());
         let mut torn = loader.torn();
-        torn.extend(hints.being_written(|path| loader.has(path) && !held.contains(path)));
+        // However it looks: who writes fast enough is not seen by the clock of the file system.
+        watches.catch_up();
+        torn.extend(hints.written(|path| loader.has(path) && !held.contains(path)));
         if !torn.is_empty() {
             let now = Instant::now();
             settling.tore(now, torn);

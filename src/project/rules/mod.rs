@@ -29,6 +29,7 @@ rules! {
     module_does_not_compile: MODULE_DOES_NOT_COMPILE,
     circular_require: CIRCULAR_REQUIRE,
     computed_require: COMPUTED_REQUIRE,
+    module_without_value: MODULE_WITHOUT_VALUE,
 }
 
 /// Every rule there is, in the order of their codes.
