@@ -48,7 +48,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-pub use contract::{Contract, LoadProblem, Returned, check_script};
+pub use contract::{Contract, LoadProblem, Returned, check_module, check_script};
 pub use host::{FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables};
 pub use local::LocalVm;
 pub use module::{Module, Require, module_path, required};
