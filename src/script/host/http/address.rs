@@ -48,7 +48,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         [0, 0, 0, 0, 0, 0, 0, 0] => "the unspecified address",
         [0, 0, 0, 0, 0, 0, 0, 1] => "a loopback address",
         // Mapped, translated, compatible: no name server of good will answers with these.
-        [0, 0, 0, 0, 0, 0xFFFF, ..] | [0, 0, 0, 0, 0xFFFF, 0, ..] | [0, 0, 0, 0, 0, 0, ..] => EMBEDS,
+        [0, 0, 0, 0, 0, 0 | 0xFFFF, ..] | [0, 0, 0, 0, 0xFFFF, 0, ..] => EMBEDS,
         // What DNS64 makes of every IPv4 address in a network without IPv4: as good as the address within.
         [0x64, 0xFF9B, 0, 0, 0, 0, high, low] => {
             let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());

@@ -157,3 +157,28 @@ fn unresolved(name: &str, reason: &str) -> HostError {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_clients_are_kept_and_those_in_use_are_among_them() {
+        let clients = Clients::new(Arc::new(|name| system(name).boxed()));
+        let grants = Grants::new(&[String::from("*:*")]);
+        let ports = |clients: &Clients| -> Vec<u16> {
+            clients.kept.lock().unwrap().iter().map(|(reach, _)| reach.port).collect()
+        };
+        let client = |port: u16| {
+            let url = Url::parse(&format!("http://app.example:{port}/")).unwrap();
+            clients.client(&grants, &url).unwrap();
+        };
+        for port in 1..100 {
+            client(port);
+            client(7);
+        }
+        let kept = ports(&clients);
+        assert_eq!(kept.len(), MAX_CLIENTS);
+        assert!(kept.contains(&7) && kept.contains(&99) && !kept.contains(&1), "{kept:?}");
+    }
+}

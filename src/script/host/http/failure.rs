@@ -23,19 +23,28 @@ pub(super) fn explain(error: &reqwest::Error, url: &str) -> HostError {
             _ => failed(format!("{url}: {}", own.message)),
         };
     }
-    let refused =
-        find::<io::Error>(error).is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    let kind = find::<io::Error>(error).map(io::Error::kind);
     let cause = root_cause(error);
-    failed(if refused {
-        format!("{url}: connection refused; is the server running there?")
-    } else if error.is_timeout() {
-        format!("{url}: no connection within {} s; check the address and the network", CONNECT.as_secs())
-    } else if cause.contains("certificate") {
-        format!("{url}: TLS: {cause}; the server must show a certificate that this machine trusts")
-    } else if error.is_connect() {
-        format!("{url}: no connection: {cause}")
-    } else {
-        format!("{url}: the connection broke: {cause}")
+    failed(match kind {
+        Some(io::ErrorKind::ConnectionRefused) => {
+            format!("{url}: connection refused; is the server running there?")
+        }
+        _ if error.is_timeout() => {
+            format!("{url}: no connection within {} s; check the address and the network", CONNECT.as_secs())
+        }
+        // A connection stands, and what comes over it is not what TLS wants.
+        Some(io::ErrorKind::Other | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+            if error.is_connect() && url.starts_with("https:") =>
+        {
+            let advice = if cause.contains("certificate") {
+                "the server must show a certificate that this machine trusts"
+            } else {
+                "does the server speak https there?"
+            };
+            format!("{url}: TLS: {cause}; {advice}")
+        }
+        _ if error.is_connect() => format!("{url}: no connection: {cause}"),
+        _ => format!("{url}: the connection broke: {cause}"),
     })
 }
 

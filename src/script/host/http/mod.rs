@@ -21,7 +21,7 @@ mod values;
 use std::rc::Rc;
 
 use mlua::{Lua, MultiValue, Table};
-use reqwest::header::{HeaderMap, SET_COOKIE};
+use reqwest::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use tokio::sync::Semaphore;
 
 use self::client::CLIENTS;
@@ -136,13 +136,15 @@ impl Caller {
         let _waiting = self.host.wait(called.name())?;
         // Before anything is copied.
         let _turn = self.turns.acquire().await.map_err(mlua::Error::external)?;
+        let named =
+            |error: HostError| HostError::lua(error.kind, format!("{}: {}", called.name(), error.message));
         let draft = Draft::read(called, &arguments, &self.array_mark)?;
+        self.grants.check(draft.url()).map_err(named)?;
         let mib = u32::try_from(draft.cost().div_ceil(1 << 20)).unwrap_or(MAX_MIB).min(MAX_MIB);
         let _room = self.room.acquire_many(mib).await.map_err(mlua::Error::external)?;
         let (request, grants) = (draft.into_request(), self.grants.clone());
         let answered = io::run(async move { exchange(&CLIENTS, &grants, request).await }).await;
-        let answer = answered
-            .map_err(|error| HostError::lua(error.kind, format!("{}: {}", called.name(), error.message)))?;
+        let answer = answered.map_err(named)?;
         response(lua, answer)
     }
 }
@@ -162,8 +164,11 @@ fn headers(lua: &Lua, headers: &HeaderMap) -> mlua::Result<Table> {
     let table = lua.create_table_with_capacity(0, headers.keys_len())?;
     for name in headers.keys() {
         let separator: &[u8] = if name == SET_COOKIE { b"\n" } else { b", " };
-        let values: Vec<&[u8]> = headers.get_all(name).iter().map(|value| value.as_bytes()).collect();
+        let values: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
         table.raw_set(name.as_str(), lua.create_string(values.join(separator))?)?;
     }
     Ok(table)
 }
+
+#[cfg(test)]
+mod tests;

@@ -176,6 +176,11 @@ impl Draft {
         Ok(Self { request: Request { method, url, headers, body, limits }, text })
     }
 
+    /// Where it is to go.
+    pub(super) fn url(&self) -> &Url {
+        &self.request.url
+    }
+
     /// Most bytes that the request holds outside the script's memory limit.
     pub(super) fn cost(&self) -> usize {
         let text = self.text.as_ref().map_or(0, |text| text.as_bytes().len());
