@@ -7,6 +7,7 @@ use crate::support::project::Project;
 use crate::support::server::{Act, Answer, Received, Server};
 
 mod servers;
+mod tls;
 
 /// A whole answer with a length and without chunks.
 fn plain(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answer {
@@ -375,13 +376,21 @@ fn a_call_that_ends_takes_its_requests_along() {
     // At its deadline.
     let server = answering(Answer::silent());
     let mut script = granted(&["127.0.0.1:*"], "pcall(http.get, url) return 'late'");
-    script.timeout = Some(Duration::from_millis(200));
+    script.timeout = Some(Duration::from_millis(700));
     let ended = run(script, json!({"url": format!("http://{}", server.address())}));
     assert_eq!(ended.unwrap_err().kind, ToolErrorKind::Timeout);
     server.wait_for_client_to_leave();
-    // Left behind by the function that began it.
-    let server = answering(Answer::silent());
-    assert_eq!(local(&server, "task.spawn(http.get, url) task.wait(0.05) return 1"), Ok(json!(1)));
+    // Left behind by the function that began it, once the server has it.
+    let asked = Mutex::new(false);
+    let server = Server::answering_all(move |_, received| {
+        if received.line == "GET /silent" {
+            *asked.lock().unwrap() = true;
+            return Answer::silent();
+        }
+        plain(200, &[], if *asked.lock().unwrap() { "asked" } else { "not yet" })
+    });
+    let body = "task.spawn(http.get, url .. '/silent') repeat until http.get(url).body == 'asked' return 1";
+    assert_eq!(local(&server, body), Ok(json!(1)));
     server.wait_for_client_to_leave();
 }
 
@@ -396,7 +405,7 @@ fn nothing_is_asked_while_a_script_loads() {
     assert_eq!(server.connections(), 0);
 }
 
-/// Connections are used again by the same tool, and never by one with other grants.
+/// A connection that is kept is for those with the same grants.
 #[test]
 fn connections_do_not_cross_grants() {
     let server = answering(plain(200, &[], "ok"));
@@ -405,9 +414,8 @@ fn connections_do_not_cross_grants() {
     assert_eq!(under(&["127.0.0.1:*"], &url, twice), Ok(json!("ok")));
     let after_one = server.connections();
     assert_eq!(under(&["127.0.0.1:*", "a.example"], &url, twice), Ok(json!("ok")));
-    assert_eq!(server.connections(), after_one * 2);
+    assert!(server.connections() > after_one, "the second tool was given the connection of the first");
     assert_eq!(server.posts().len(), 4);
-    assert!(after_one <= 2, "{after_one} connections");
 }
 
 #[test]

@@ -6,14 +6,15 @@
 //! nor anything else of the environment is looked at.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, redirect, retry};
+use tokio::sync::Semaphore;
 use url::Url;
 
 use super::grants::{Grants, is_localhost};
@@ -31,6 +32,9 @@ const MAX_IDLE_PER_HOST: usize = 4;
 const MAX_CLIENTS: usize = 32;
 /// Most addresses of a name that are looked at.
 const MAX_ADDRESSES: usize = 16;
+
+/// Most names that are looked up at a time: a lookup cannot be stopped, and its owner may be slow to answer.
+static LOOKUPS: Semaphore = Semaphore::const_new(64);
 
 /// Looks a name up.
 pub(super) type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
@@ -69,19 +73,30 @@ impl Clients {
             is_tls: url.scheme() == "https",
             port: url.port_or_known_default().unwrap_or_default(),
         };
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = kept.iter().position(|(known, _)| *known == reach) {
-            let used = kept.remove(at);
-            let client = used.1.clone();
-            kept.push(used);
+        if let Some(client) = self.known(&reach) {
             return Ok(client);
         }
+        // Reading the system's certificates takes a while: not under the lock. Of two that are built at once both are good.
         let client = self.build(&reach)?;
+        let mut kept = self.lock();
         if kept.len() >= MAX_CLIENTS {
             kept.remove(0);
         }
         kept.push((reach, client.clone()));
         Ok(client)
+    }
+
+    fn known(&self, reach: &Reach) -> Option<Client> {
+        let mut kept = self.lock();
+        let at = kept.iter().rposition(|(known, _)| known == reach)?;
+        let used = kept.remove(at);
+        let client = used.1.clone();
+        kept.push(used);
+        Some(client)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Reach, Client)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn build(&self, reach: &Reach) -> Result<Client, HostError> {
@@ -145,8 +160,13 @@ impl Resolve for Resolver {
 }
 
 async fn system(name: String) -> io::Result<Vec<IpAddr>> {
-    let found = tokio::net::lookup_host((name, 0)).await?;
-    Ok(found.map(|address| address.ip()).collect())
+    // Kept until the lookup has come back: one that nobody waits for any more holds its thread all the same.
+    let turn = LOOKUPS.acquire().await.map_err(io::Error::other)?;
+    let looked_up = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|address| address.ip()).collect())
+    });
+    looked_up.await.map_err(io::Error::other)?
 }
 
 fn unresolved(name: &str, reason: &str) -> HostError {

@@ -1,7 +1,7 @@
 //! Servers that misbehave: what a script is told, and that nothing is waited or paid for.
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 
 use super::*;
 use crate::support::server::DeadEnd;
@@ -128,56 +128,6 @@ fn what_goes_on_for_too_long_is_left() {
     ] {
         tells(name, answer, options, says);
     }
-}
-
-/// Listens, does this with each connection, and says where.
-fn listening_with(serve: impl Fn(std::net::TcpStream) + Send + 'static) -> std::net::SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || listener.incoming().flatten().for_each(serve));
-    address
-}
-
-#[test]
-fn a_certificate_that_nobody_vouches_for_is_refused() {
-    use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-    use tokio_rustls::rustls::{ServerConfig, ServerConnection, crypto};
-
-    // Made for localhost and 127.0.0.1, signed by itself, good until 2126.
-    let certificate = CertificateDer::from(&include_bytes!("tls/cert.der")[..]);
-    let key = PrivateKeyDer::try_from(&include_bytes!("tls/key.der")[..]).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(crypto::aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .unwrap();
-    let config = Arc::new(config);
-    let received = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&received);
-    let tls = listening_with(move |mut socket| {
-        let mut server = ServerConnection::new(Arc::clone(&config)).unwrap();
-        let _ = server.complete_io(&mut socket);
-        let _ = server.reader().read_to_end(&mut log.lock().unwrap());
-    });
-    let plain = listening_with(|mut socket| {
-        let _ = socket.read(&mut [0; 512]);
-        let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-    });
-    for (address, says) in [
-        (
-            tls,
-            "TLS: invalid peer certificate: UnknownIssuer; the server must show a certificate that this machine trusts",
-        ),
-        (plain, "does the server speak https there?"),
-    ] {
-        let error =
-            under(&["127.0.0.1:*"], &format!("https://{address}/"), "return http.get(url)").unwrap_err();
-        assert_eq!(error.kind, ToolErrorKind::Script, "{error}");
-        assert!(error.message.contains(says), "{error}");
-        assert!(error.message.contains(&format!("http.get: https://{address}/: TLS: ")), "{error}");
-    }
-    assert!(received.lock().unwrap().is_empty());
 }
 
 #[test]
