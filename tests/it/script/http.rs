@@ -448,7 +448,7 @@ fn the_environment_is_never_sent() {
         format!("return function() return http.post('http://{here}/', 'body', {{ headers = {{ accept = '*/*' }} }}).body end"),
     );
     project.write(".netrc", format!("machine {} login canary password canary\n", here.ip()));
-    let mut command = project.command(&["call", "ask", "{}"]);
+    let mut command = project.command(&["call", "ask", "{}", "--trust"]);
     for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY"] {
         command.env(name, format!("http://canary@{}", proxy.address()));
     }

@@ -223,6 +223,9 @@ impl Received {
     }
 }
 
+/// Gives the answer to a `GET`, by its method and path.
+type Pages = dyn Fn(&Received) -> Answer + Send + Sync;
+
 /// Gives the answer to the request of an index.
 type Script = dyn Fn(usize, &Received) -> Answer + Send + Sync;
 
@@ -238,8 +241,8 @@ struct Shared {
     script: Box<Script>,
     log: Mutex<Log>,
     changed: Condvar,
-    /// The answer to a `GET`; `None`: the script answers those too.
-    models: Option<Answer>,
+    /// What answers a `GET`; `None`: the script answers those too.
+    pages: Option<Box<Pages>>,
 }
 
 /// The server. It stops when it is dropped.
@@ -261,12 +264,18 @@ impl Server {
     pub(crate) fn answering(script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static) -> Self {
         let models = json!({"object": "list", "data": [{"id": "scripted", "owned_by": "test"}]});
         let models = Answer::whole(200, &[("content-type", "application/json")], &models.to_string());
-        Self::start("127.0.0.1:0", Some(models), script)
+        Self::start("127.0.0.1:0", script, Some(Box::new(move |_| models.clone())))
+    }
+
+    /// Answers each `GET` by a function of its path; nothing is posted.
+    pub(crate) fn pages(pages: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
+        let posted = |_: usize, _: &Received| Answer::error(500, &[], "nothing is to be posted");
+        Self::start("127.0.0.1:0", posted, Some(Box::new(pages)))
     }
 
     /// Answers each request, whatever its method, by a function of its index and what it holds.
     pub(crate) fn answering_all(script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static) -> Self {
-        Self::start("127.0.0.1:0", None, script)
+        Self::start("127.0.0.1:0", script, None)
     }
 
     /// [`Server::answering_all`] at an address.
@@ -274,19 +283,19 @@ impl Server {
         address: &str,
         script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static,
     ) -> Self {
-        Self::start(address, None, script)
+        Self::start(address, script, None)
     }
 
     fn start(
         address: &str,
-        models: Option<Answer>,
         script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static,
+        pages: Option<Box<Pages>>,
     ) -> Self {
         let shared = Arc::new(Shared {
             script: Box::new(script),
             log: Mutex::default(),
             changed: Condvar::new(),
-            models,
+            pages,
         });
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
@@ -381,9 +390,9 @@ async fn serve(socket: TcpStream, shared: &Shared) {
     let (mut read, mut write) = socket.into_split();
     let mut pending_bytes = Vec::new();
     while let Some(received) = read_request(&mut read, &mut pending_bytes).await {
-        let models = shared.models.as_ref().filter(|_| !received.line.starts_with("POST"));
-        let answer = if let Some(models) = models {
-            models.clone()
+        let pages = shared.pages.as_ref().filter(|_| !received.line.starts_with("POST"));
+        let answer = if let Some(pages) = pages {
+            pages(&received)
         } else {
             let mut log = shared.log.lock().unwrap();
             log.posts.push(received.clone());

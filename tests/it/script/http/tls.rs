@@ -79,7 +79,11 @@ fn a_trusted_server_is_spoken_to_by_its_name() {
         format!("return function() return http.get('https://localhost:{port}/x').body end"),
     );
     let certificate = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/script/http/tls/cert.pem");
-    let output = project.command(&["call", "ask", "{}"]).env("SSL_CERT_FILE", certificate).output().unwrap();
+    let output = project
+        .command(&["call", "ask", "{}", "--trust"])
+        .env("SSL_CERT_FILE", certificate)
+        .output()
+        .unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "\"secure\"", "{output:?}");
     let received = String::from_utf8(received.lock().unwrap().clone()).unwrap();
     assert!(received.starts_with("GET /x HTTP/1.1\r\n"), "{received}");
