@@ -17,10 +17,14 @@ use serde_json::{Value, json};
 mod attacks;
 mod calls;
 mod files;
+mod fixture;
 mod http;
 mod modules;
+#[cfg(unix)]
+mod process;
 mod stops;
 mod tables;
+mod text;
 
 const DEADLINE: Duration = Duration::from_millis(200);
 
