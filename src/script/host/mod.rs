@@ -319,7 +319,7 @@ pub(super) fn install(
         (log::DOC, log::table(lua, host)?),
         (tool::DOC, tool::table(lua, host, marks)?),
         (fs::DOC, fs::table(lua, host, marks, script)?),
-        (http::DOC, http::table(lua, host, script)?),
+        (http::DOC, http::table(lua, host, marks, script)?),
         (process::DOC, process::table(lua, host, script)?),
         (env::DOC, env::table(lua, host, script)?),
     ] {
