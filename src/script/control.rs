@@ -6,8 +6,9 @@
 //! script's thread be held by something that cannot be interrupted, answers the caller itself shortly after.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
@@ -58,6 +59,14 @@ pub(super) struct Control {
     switch: Arc<Switch>,
     waker: AtomicWaker,
     answer: Mutex<Option<oneshot::Sender<Answer>>>,
+    leashes: Mutex<Vec<Weak<dyn Leash>>>,
+}
+
+/// Something outside the script that ends with its call, at once and from whatever thread stops it: the script's own
+/// may be held, and the process may be about to end.
+pub(super) trait Leash: fmt::Debug + Send + Sync {
+    /// Ends it. Must not block.
+    fn pull(&self);
 }
 
 impl Control {
@@ -71,6 +80,7 @@ impl Control {
             switch: Arc::default(),
             waker: AtomicWaker::new(),
             answer: Mutex::new(answer),
+            leashes: Mutex::default(),
         })
     }
 
@@ -85,6 +95,26 @@ impl Control {
         if first {
             self.switch.throw();
             self.waker.wake();
+            self.pull();
+        }
+    }
+
+    /// Has `leash` pulled when the call ends.
+    pub(super) fn hold(&self, leash: Weak<dyn Leash>) {
+        let mut leashes = lock(&self.leashes);
+        leashes.retain(|leash| leash.strong_count() > 0);
+        leashes.push(leash);
+        drop(leashes);
+        if self.stopped().is_some() {
+            self.pull();
+        }
+    }
+
+    /// Ends what hangs on the call.
+    pub(super) fn pull(&self) {
+        let leashes = std::mem::take(&mut *lock(&self.leashes));
+        for leash in leashes.iter().filter_map(Weak::upgrade) {
+            leash.pull();
         }
     }
 

@@ -209,7 +209,9 @@ impl Host {
             self.log(LogLevel::Warn, &format!("{dropped} further lines of this call were dropped"));
         }
         self.phase.set(Phase::Idle);
-        self.control.replace(None);
+        if let Some(control) = self.control.replace(None) {
+            control.pull();
+        }
         self.answer.replace(None);
         self.raised.replace(None);
         self.started.borrow_mut().clear();
