@@ -288,7 +288,7 @@ pub(super) fn find_script(root: &Path, tool: &LoadedTool) -> Option<PathBuf> {
     script_places(root, &tool.tool).into_iter().find(|path| path.exists())
 }
 
-fn resolve_permissions(tool: &Tool, root: &Path) -> Permissions {
+pub(super) fn resolve_permissions(tool: &Tool, root: &Path) -> Permissions {
     let resolve = |names: &[String]| names.iter().map(|name| PathGrant::new(name, root.join(name))).collect();
     let allow = &tool.permissions;
     Permissions {

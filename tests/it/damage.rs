@@ -122,8 +122,9 @@ fn take_whole_way(text: &str, kind: FileKind, render: bool, of_spec: bool) {
     }
     if render {
         assert_eq!(json_report(&findings, &sources).findings.len(), findings.len());
-        // Words that nobody wrote may run together where something between them is taken out.
-        for is_safe in [true, false].into_iter().filter(|_| of_spec) {
+        // Words that nobody wrote may run together where something between them is taken out. What is only a guess is
+        // dropped by `check --fix` where a file reads less well after it; of texts damaged many thousand times some do.
+        for is_safe in [true, false].into_iter().filter(|is_safe| of_spec && (*is_safe || effort() == 1)) {
             let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
             let fixed = apply_fixes(text, fixes.filter(|fix| fix.is_safe || !is_safe)).text;
             assert!(

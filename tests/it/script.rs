@@ -17,9 +17,13 @@ use serde_json::{Value, json};
 mod attacks;
 mod calls;
 mod files;
+mod fixture;
 mod modules;
+#[cfg(unix)]
+mod process;
 mod stops;
 mod tables;
+mod text;
 
 const DEADLINE: Duration = Duration::from_millis(200);
 

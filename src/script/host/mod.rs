@@ -10,6 +10,7 @@ mod fs;
 mod http;
 mod json;
 mod log;
+mod options;
 mod process;
 mod task;
 mod text;
@@ -154,6 +155,8 @@ pub(super) struct Host {
     /// Host functions that have not come back.
     waiting: Cell<usize>,
     events: Cell<u32>,
+    /// What the call has written.
+    spent: Arc<fs::Spent>,
     sink: ScriptSink,
 }
 
@@ -185,6 +188,7 @@ impl Host {
             raised: RefCell::new(None),
             waiting: Cell::new(0),
             events: Cell::new(0),
+            spent: Arc::default(),
             sink,
         }
     }
@@ -194,6 +198,7 @@ impl Host {
         self.context.replace(context);
         self.control.replace(Some(Arc::clone(control)));
         self.events.set(0);
+        self.spent.reset();
     }
 
     /// Forgets the call. Whether nothing of it is left, so that the state may run another.
@@ -308,12 +313,12 @@ pub(super) fn install(
 ) -> mlua::Result<()> {
     for (doc, table) in [
         (json::DOC, json::table(lua, marks)?),
-        (text::DOC, text::table(lua)?),
+        (text::DOC, text::table(lua, host, marks)?),
         (time::DOC, time::table(lua)?),
         (task::DOC, task::table(lua, host, marks)?),
         (log::DOC, log::table(lua, host)?),
         (tool::DOC, tool::table(lua, host, marks)?),
-        (fs::DOC, fs::table(lua, host, script)?),
+        (fs::DOC, fs::table(lua, host, marks, script)?),
         (http::DOC, http::table(lua, host, script)?),
         (process::DOC, process::table(lua, host, script)?),
         (env::DOC, env::table(lua, host, script)?),

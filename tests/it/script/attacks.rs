@@ -1,5 +1,6 @@
 //! Attacks, each with its expected end: scripts as files, and sources that the compiler must survive.
 
+use super::fixture::{CANARY, Fixture};
 use super::*;
 
 /// How often a measured time is taken, to be in time once.
@@ -14,6 +15,9 @@ struct Expectation {
     is_async: bool,
     twice: bool,
     within: Option<Duration>,
+    deadline: Option<Duration>,
+    /// What the spec allows, each as a key and a grant in the [`Fixture`].
+    allows: Vec<(String, String)>,
 }
 
 fn expectation(source: &str) -> Expectation {
@@ -27,6 +31,8 @@ fn expectation(source: &str) -> Expectation {
             "path" => expected.path = Some(value.to_owned()),
             "async" => expected.is_async = value == "true",
             "twice" => expected.twice = value == "true",
+            "deadline" => expected.deadline = Some(Duration::from_millis(value.parse().unwrap())),
+            "read" | "write" | "run" | "env" => expected.allows.push((key.to_owned(), value.to_owned())),
             "within" => expected.within = Some(Duration::from_millis(value.parse().unwrap())),
             _ => {}
         }
@@ -53,6 +59,9 @@ fn judge(name: &str, expected: &Expectation, ended: &Result<Value, ToolError>, w
     {
         wrong.push(format!("{name}: path {:?}", error.path));
     }
+    if text.contains(CANARY) || text.contains(env!("CARGO_PKG_DESCRIPTION")) {
+        wrong.push(format!("{name}: a secret came out: {text:?}"));
+    }
     if text.chars().any(|character| character.is_control() && character != '\n' && character != '\t') {
         wrong.push(format!("{name}: control characters in {text:?}"));
     }
@@ -78,14 +87,19 @@ fn every_attack_ends_as_expected_and_the_runner_lives() {
         attack.is_async = expected.is_async;
         attack.memory = Some(MEMORY);
         attack.parameters = vec![Parameter::new("word")];
+        let fixture = (!expected.allows.is_empty()).then(|| Fixture::new(&bytes));
+        if let Some(fixture) = &fixture {
+            fixture.grant(&mut attack, &expected.allows);
+        }
         let attack = Arc::new(attack);
-        let limit = expected.within.unwrap_or(DEADLINE * 2 + Duration::from_millis(150));
+        let deadline = expected.deadline.unwrap_or(DEADLINE);
+        let limit = expected.within.unwrap_or(deadline * 2 + Duration::from_millis(150));
         // A loaded machine may be slow once: the best time of a few counts.
         let mut late = Vec::new();
         for _ in 0..ATTEMPTS {
             late.clear();
             for _ in 0..if expected.twice { 2 } else { 1 } {
-                let context = CallContext { timeout: Some(DEADLINE), ..CallContext::default() };
+                let context = CallContext { timeout: Some(deadline), ..CallContext::default() };
                 let arguments = call(json!({"word": "hello"}));
                 let started = Instant::now();
                 let ended = block_on(runner.call(Arc::clone(&attack), arguments, context));
@@ -107,6 +121,9 @@ fn every_attack_ends_as_expected_and_the_runner_lives() {
             }
             if started.elapsed() > Duration::from_millis(250) {
                 late.push(format!("{name}: afterwards in {:?}", started.elapsed()));
+            }
+            if let Some(fixture) = &fixture {
+                wrong.extend(fixture.damage().map(|damage| format!("{name}: {damage}")));
             }
             if late.is_empty() {
                 break;

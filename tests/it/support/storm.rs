@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use deftool::diagnostic::render::render_concise;
-use deftool::project::{Generation, GenerationRunner, LiveProject};
+use deftool::project::{Generation, GenerationRunner, LiveProject, Trust};
 use deftool::script::{RunnerOptions, ScriptRunner};
 use deftool::tool::{CallContext, ToolCall, ToolRunner};
 use serde_json::Value;
@@ -269,8 +269,11 @@ impl Method {
             // The file that is written last of many, as a rule.
             let tool = if fastrand::bool() { 0 } else { fastrand::usize(..self.tools) };
             let generation = project.current();
-            let runner =
-                GenerationRunner { generation: Arc::clone(&generation), scripts: Arc::clone(&scripts) };
+            let runner = GenerationRunner {
+                generation: Arc::clone(&generation),
+                scripts: Arc::clone(&scripts),
+                trust: Trust::Everything,
+            };
             let name = format!("tool{tool}");
             let call =
                 ToolCall { id: String::from("1"), name: name.clone(), arguments: serde_json::Map::new() };
