@@ -16,10 +16,11 @@ pub mod rules;
 mod script_findings;
 mod scripts;
 mod spare;
+mod test_scripts;
 mod watch;
 mod write;
 
-pub use discover::{Input, ProjectError, find_root, resolve_inputs};
+pub use discover::{Input, ProjectError, find_root, is_test_script, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadOptions, LoadedTool, ScriptState, load, load_specs, load_with};
@@ -27,6 +28,7 @@ pub use overlay::Overlay;
 pub use read::display_name;
 #[cfg(feature = "cli")]
 pub(crate) use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
+pub use test_scripts::{TestScript, find_tests};
 pub use watch::keep_loading;
 #[cfg(feature = "cli")]
 pub(crate) use write::replace_file;

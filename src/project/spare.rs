@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Load;
-use super::discover::scripts_in;
+use super::discover::{is_test_script, scripts_in};
 use super::read::display_name;
 use super::rules::unused_script;
 use super::scripts::{read_bytes, script_places};
@@ -21,7 +21,9 @@ pub(super) struct SpareScripts {
 impl SpareScripts {
     pub(super) fn of(load: &Load, whole: &HashSet<&Path>) -> Self {
         let with_stem = |path: PathBuf| (path.clone(), stem(&path));
-        let files = |root: &Path| scripts_in(root).into_iter().map(with_stem).collect();
+        // Tests run by themselves.
+        let is_spare = |path: &PathBuf| !is_test_script(path);
+        let files = |root: &Path| scripts_in(root).into_iter().filter(is_spare).map(with_stem).collect();
         let mut of_root: HashMap<_, BTreeMap<_, _>> =
             whole.iter().map(|root| ((*root).to_owned(), files(root))).collect();
         for loaded in &load.tools {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use notify::{RecursiveMode, Watcher};
 
-use super::discover::scripts_in;
+use super::discover::{scripts_in, tests_in};
 use super::scripts::script_places;
 use super::{Input, Load, LoadOptions, LoadedTool, ProjectError, load_with, resolve_inputs};
 
@@ -132,6 +132,7 @@ pub(super) fn listed(inputs: &[Input]) -> Vec<PathBuf> {
         files.extend(input.files.iter().chain(&input.scripts).cloned());
         files.extend(input.around().unwrap_or_default());
         files.extend(input.root.iter().flat_map(|root| scripts_in(root)));
+        files.extend(input.root.iter().flat_map(|root| tests_in(root)));
     }
     files
 }

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::control::{Answer, Control, Stop, Watched, now};
 use super::host::{Host, LogLevel, Phase, ScriptSink, TaskThread};
-use super::sandbox::{self, Sandbox};
+use super::sandbox::{self, Extend, Sandbox};
 use super::{Parameter, Script, TOP_LEVEL_LIMIT, convert, error};
 use crate::tool::{CallContext, ToolError, ToolErrorKind};
 
@@ -41,8 +41,21 @@ impl Vm {
     /// # Errors
     /// When the script does not compile.
     pub(super) fn new(script: &Script, sink: ScriptSink, memory: u64) -> Result<Self, ToolError> {
+        Self::extended(script, sink, memory, &|_, _, _| Ok(()))
+    }
+
+    /// The same with more in its globals.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub(super) fn extended(
+        script: &Script,
+        sink: ScriptSink,
+        memory: u64,
+        extend: Extend<'_>,
+    ) -> Result<Self, ToolError> {
         let host = Rc::new(Host::new(script, sink));
-        let sandbox = sandbox::build(script, &host)?;
+        let sandbox = sandbox::build(script, &host, extend)?;
         let memory = script.memory.unwrap_or(memory);
         Ok(Self {
             used_when_new: sandbox.lua.used_memory(),
@@ -119,7 +132,8 @@ impl Vm {
     fn load(&self) -> Result<Function, ToolError> {
         self.host.phase.set(Phase::TopLevel);
         let returned = self.run_chunk().map_err(|error| self.lua_error(&error));
-        match returned.and_then(|results| self.settle(results)) {
+        let returned = returned.and_then(|results| self.settle(results));
+        match returned.map(|value| self.host.entry.take().map_or(value, LuaValue::Function)) {
             Ok(LuaValue::Function(function)) => Ok(function),
             Ok(other) => Err(ToolError::new(
                 ToolErrorKind::Load,

@@ -151,6 +151,8 @@ pub(super) struct Host {
     pub(super) answer: RefCell<Option<Answer>>,
     /// The error that a guarded function ended with.
     pub(super) raised: RefCell<Option<crate::tool::ToolError>>,
+    /// What is run in place of what the top level returns: a test.
+    pub(super) entry: RefCell<Option<Function>>,
     /// Host functions that have not come back.
     waiting: Cell<usize>,
     events: Cell<u32>,
@@ -158,7 +160,7 @@ pub(super) struct Host {
 }
 
 /// A host function that waits, for as long as it does.
-struct Waiting(Rc<Host>);
+pub(in crate::script) struct Waiting(Rc<Host>);
 
 impl Drop for Waiting {
     fn drop(&mut self) {
@@ -183,6 +185,7 @@ impl Host {
             tasks: Cell::new(0),
             answer: RefCell::new(None),
             raised: RefCell::new(None),
+            entry: RefCell::new(None),
             waiting: Cell::new(0),
             events: Cell::new(0),
             sink,
@@ -250,14 +253,14 @@ impl Host {
     }
 
     /// Begins a wait of `function`; refused while the top level runs.
-    fn wait(self: &Rc<Self>, function: &str) -> mlua::Result<Waiting> {
+    pub(in crate::script) fn wait(self: &Rc<Self>, function: &str) -> mlua::Result<Waiting> {
         self.only_in_function(function)?;
         self.waiting.set(self.waiting.get() + 1);
         Ok(Waiting(Rc::clone(self)))
     }
 
     /// Refuses `function` while the top level runs.
-    fn only_in_function(&self, function: &str) -> mlua::Result<()> {
+    pub(in crate::script) fn only_in_function(&self, function: &str) -> mlua::Result<()> {
         match self.phase.get() {
             Phase::Function => Ok(()),
             Phase::TopLevel | Phase::Idle => Err(HostError::lua(
