@@ -235,7 +235,7 @@ pub(super) enum TestFormat {
 #[command(next_help_heading = "Scripts")]
 pub(super) struct ScriptOptions {}
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct CallOptions {
     /// The tool's name
     pub(super) tool: String,

@@ -83,7 +83,11 @@ pub(super) fn find_tool<'g>(name: &str, generation: &'g Generation) -> Result<&'
         .collect();
     let first = errors.first().cloned().unwrap_or_default();
     let error = ToolError::new(ToolErrorKind::Load, format!("the spec of `{name}` has errors: {first}"));
-    Err(if errors.len() > 1 { error.with_details(errors.get(1..).unwrap_or_default().join("\n")) } else { error })
+    Err(if errors.len() > 1 {
+        error.with_details(errors.get(1..).unwrap_or_default().join("\n"))
+    } else {
+        error
+    })
 }
 
 fn invalid(message: String) -> ToolError {

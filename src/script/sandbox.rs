@@ -52,12 +52,7 @@ pub(super) fn build(script: &Script, host: &Rc<Host>, extend: Extend<'_>) -> Res
     })
 }
 
-fn seal(
-    script: &Script,
-    host: &Rc<Host>,
-    bytecode: &Arc<[u8]>,
-    extend: Extend<'_>,
-) -> mlua::Result<Sandbox> {
+fn seal(script: &Script, host: &Rc<Host>, bytecode: &Arc<[u8]>, extend: Extend<'_>) -> mlua::Result<Sandbox> {
     let libraries = StdLib::COROUTINE
         | StdLib::TABLE
         | StdLib::OS
@@ -100,9 +95,12 @@ fn seal(
         .set_mode(ChunkMode::Binary)
         .into_function()?;
     let shared = Rc::clone(host);
-    let parked = Parked::install(&lua, move |_| match stopping(&shared) {
+    let parked = Parked::install(&lua, move |lua| match stopping(&shared) {
         Some(error) => Err(error),
-        None => Ok(VmState::Continue),
+        None => {
+            shared.look_at_memory(lua);
+            Ok(VmState::Continue)
+        }
     });
     Ok(Sandbox { lua, template, over_globals, loader, marks, parked })
 }

@@ -16,6 +16,7 @@ use super::{CliError, Exit, Place, engine, locate};
 use crate::project::{
     Input, Load, LoadOptions, find_root, find_tests, is_test_script, load_specs, resolve_inputs,
 };
+pub(super) use fuzz::effects;
 use report::{describe, print_json_line, print_results};
 use run::TestRun;
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::super::args::TestFormat;
 use super::super::output::{clean, cut, paint, print, print_findings, print_painted, say};
 use super::junit::suites;
-use super::run::{Failure, Kind, Place, TestResult, TestRun, TestSummary};
+use super::run::{Failure, FuzzSummary, Kind, Place, TestResult, TestRun, TestSummary};
 use crate::diagnostic::render::{JsonFinding, json_report, junit_xml};
 use crate::text::{Sources, count, one_line};
 
@@ -15,6 +15,9 @@ use crate::text::{Sources, count, one_line};
 const MAX_LINES: usize = 30;
 /// Longest of these lines, in characters.
 const MAX_LINE: usize = 400;
+
+/// Longest command that makes a failure happen again; `--format json` has it whole.
+const MAX_COMMAND: usize = 2_000;
 
 /// Writes the results to stdout and, where that is not for a program, a summary to stderr.
 pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat) {
@@ -50,7 +53,10 @@ const HOW_TO: &str =
 
 /// `5 examples of 2 tools: 4 ok, 1 failed; 1 tool without examples`.
 pub(super) fn describe(summary: &TestSummary) -> String {
-    let TestSummary { examples, tools, ok, failed, without_examples, left_out, errors, tests, .. } = *summary;
+    if let Some(fuzz) = &summary.fuzz {
+        return describe_fuzz(summary, fuzz);
+    }
+    let TestSummary { examples, tools, ok, failed, without_examples, tests, .. } = *summary;
     let in_files = || format!("{} in {}", count(tests, "test"), count(summary.test_files, "file"));
     let mut text = match (examples, tests, without_examples) {
         (0, 0, 0) => String::from("no examples"),
@@ -76,11 +82,39 @@ pub(super) fn describe(summary: &TestSummary) -> String {
         }
         _ => {}
     }
-    match (errors, left_out) {
+    describe_errors(&mut text, summary);
+    text
+}
+
+fn describe_errors(text: &mut String, summary: &TestSummary) {
+    match (summary.errors, summary.left_out) {
         (0, _) => {}
-        (_, 0) => _ = write!(text, "; {}", count(errors, "error")),
-        _ => _ = write!(text, "; {}, so {} left out", count(errors, "error"), count_were(left_out)),
+        (errors, 0) => _ = write!(text, "; {}", count(errors, "error")),
+        (errors, left_out) => {
+            _ = write!(text, "; {}, so {} left out", count(errors, "error"), count_were(left_out));
+        }
     }
+}
+
+/// `2 tools fuzzed with seed 7, 400 calls and 96 wrong arguments: 1 ok, 2 failed; 1 left out`.
+fn describe_fuzz(summary: &TestSummary, fuzz: &FuzzSummary) -> String {
+    let mut text = format!(
+        "{} fuzzed with seed {}, {} and {} wrong arguments:",
+        count(fuzz.tools, "tool"),
+        fuzz.seed,
+        count(fuzz.calls, "call"),
+        fuzz.wrong
+    );
+    match (summary.ok, summary.failed) {
+        (0, 0) => text.push_str(" nothing to say"),
+        (ok, 0) => _ = write!(text, " {ok} ok"),
+        (0, failed) => _ = write!(text, " {failed} failed"),
+        (ok, failed) => _ = write!(text, " {ok} ok, {failed} failed"),
+    }
+    if fuzz.left_out > 0 {
+        let _ = write!(text, "; {} left out", fuzz.left_out);
+    }
+    describe_errors(&mut text, summary);
     text
 }
 
@@ -114,7 +148,9 @@ pub(super) fn lines(run: &TestRun) -> String {
 /// What there is to say of a failing test beside why it failed.
 pub(super) fn more_lines(result: &TestResult) -> Vec<String> {
     let Some(failure) = &result.failure else { return Vec::new() };
-    let shown = |line: &String| one_line(cut(&clean(line).replace('\t', " "), MAX_LINE));
+    // A command is to be copied whole.
+    let longest = if result.kind == Kind::Fuzz { MAX_COMMAND } else { MAX_LINE };
+    let shown = |line: &String| one_line(cut(&clean(line).replace('\t', " "), longest));
     let cut_off = |number: usize| number.checked_sub(MAX_LINES).filter(|more| *more > 0);
     let mut lines: Vec<String> = failure.details.iter().take(MAX_LINES).map(shown).collect();
     lines.extend(cut_off(failure.details.len()).map(|more| format!("and {}", count(more, "more line"))));
@@ -234,8 +270,7 @@ impl<'r> JsonResult<'r> {
         });
         let failure = result.failure.as_ref();
         let more = (result.kind != Kind::Example).then(|| JsonMore {
-            tools: (result.kind == Kind::Script)
-                .then(|| result.called.iter().map(String::as_str).collect()),
+            tools: (result.kind == Kind::Script).then(|| result.called.iter().map(String::as_str).collect()),
             failure: failure.map(|failure| failure.kind),
             failed_at: failure.map(|failure| JsonPlace::of(&failure.at)),
             details: failure.map(|failure| failure.details.as_slice()).unwrap_or_default(),

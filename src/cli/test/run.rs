@@ -49,10 +49,9 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn of(at: Location, sources: &Sources) -> Self {
         let nowhere = LineColumn { line: 1, column: 1 };
-        let (file, start, end) =
-            sources.get(at.source).map_or((String::new(), nowhere, nowhere), |file| {
-                (file.name.clone(), file.line_column(at.span.start), file.line_column(at.span.end))
-            });
+        let (file, start, end) = sources.get(at.source).map_or((String::new(), nowhere, nowhere), |file| {
+            (file.name.clone(), file.line_column(at.span.start), file.line_column(at.span.end))
+        });
         Self { file, start, end }
     }
 
@@ -162,6 +161,24 @@ pub(super) struct TestSummary {
     pub(super) test_files: usize,
     /// Tools that have no examples and that no test called.
     pub(super) untested: usize,
+    /// Of `--fuzz`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fuzz: Option<FuzzSummary>,
+}
+
+/// The counts of `--fuzz`.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct FuzzSummary {
+    /// What the arguments were made from.
+    pub(super) seed: u64,
+    /// Tools that were fuzzed.
+    pub(super) tools: usize,
+    /// Calls of their scripts, those for shrinking among them.
+    pub(super) calls: usize,
+    /// Wrong arguments that were held against schemas.
+    pub(super) wrong: usize,
+    /// Tools that were left out: they may do something to the world.
+    pub(super) left_out: usize,
 }
 
 impl TestSummary {

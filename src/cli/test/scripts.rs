@@ -67,9 +67,17 @@ fn subject(name: &str, generation: &Arc<Generation>) -> Result<TestSubject, Tool
 
 /// What is done for one result.
 enum Job<'f> {
-    Test { file: &'f TestFile, index: usize, test: TestName },
+    Test {
+        file: &'f TestFile,
+        index: usize,
+        test: TestName,
+    },
     /// What is wrong with the file, or with the test.
-    Failed { file: &'f TestFile, test: TestName, failure: TestFailure },
+    Failed {
+        file: &'f TestFile,
+        test: TestName,
+        failure: TestFailure,
+    },
 }
 
 fn jobs_of<'f>(
@@ -82,7 +90,8 @@ fn jobs_of<'f>(
         Ok(tests) => tests,
         Err(failure) => return vec![Job::Failed { file, test: whole("loads"), failure }],
     };
-    let name_of_file = Path::new(&file.script.file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name_of_file =
+        Path::new(&file.script.file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let is_chosen = |name: &str| filter.is_none_or(|part| name.contains(part) || name_of_file.contains(part));
     if tests.is_empty() {
         let message = "the file has no test: write test(\"what it does\", function() … end)";

@@ -153,6 +153,8 @@ pub(super) struct Host {
     pub(super) raised: RefCell<Option<crate::tool::ToolError>>,
     /// What is run in place of what the top level returns: a test.
     pub(super) entry: RefCell<Option<Function>>,
+    /// The most memory that the state was seen to use, in bytes.
+    pub(super) peak: Cell<usize>,
     /// Host functions that have not come back.
     waiting: Cell<usize>,
     events: Cell<u32>,
@@ -186,6 +188,7 @@ impl Host {
             answer: RefCell::new(None),
             raised: RefCell::new(None),
             entry: RefCell::new(None),
+            peak: Cell::new(0),
             waiting: Cell::new(0),
             events: Cell::new(0),
             sink,
@@ -213,6 +216,14 @@ impl Host {
         self.started.borrow_mut().clear();
         // A coroutine that was left in the middle of a wait keeps it until it is collected.
         self.tasks.replace(0) == 0 && self.waiting.get() == 0
+    }
+
+    /// Looks at the memory that the state uses, and parks the interrupt that asked for it.
+    pub(super) fn look_at_memory(&self, lua: &Lua) {
+        self.peak.set(self.peak.get().max(lua.used_memory()));
+        if let Some(control) = self.control.borrow().as_ref() {
+            control.switch().park();
+        }
     }
 
     /// Whether `message` begins with the name of one of the script's own files.

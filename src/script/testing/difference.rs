@@ -24,7 +24,8 @@ const LONG: usize = 100;
 
 /// The differences, as in `.items[1].name: expected "a", got nothing`; none: the values are equal.
 pub(super) fn differences(got: &LuaValue, expected: &LuaValue, array_mark: &Table) -> Vec<String> {
-    let mut comparison = Comparison { found: Vec::new(), more: 0, compared: 0, path: String::new(), array_mark };
+    let mut comparison =
+        Comparison { found: Vec::new(), more: 0, compared: 0, path: String::new(), array_mark };
     comparison.compare(got, expected, 0);
     let Comparison { mut found, more, compared, .. } = comparison;
     if more > 0 {
@@ -114,7 +115,9 @@ impl Comparison<'_> {
         let before: String = same.map(|(character, _)| character).collect();
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        self.tell(format!("the texts differ from line {line}, column {column}; - is expected, + is what came"));
+        self.tell(format!(
+            "the texts differ from line {line}, column {column}; - is expected, + is what came"
+        ));
         let diff = TextDiff::from_lines(expected, got);
         for line in diff.unified_diff().context_radius(1).to_string().lines().take(MAX_TOLD) {
             self.found.push(clean(line, MAX_SHOWN));

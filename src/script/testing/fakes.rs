@@ -151,7 +151,8 @@ impl<'s> Copying<'s> {
     fn copy(&mut self, value: &LuaValue, depth: usize) -> mlua::Result<LuaValue> {
         self.count += 1;
         if depth > MAX_DEPTH || self.count > MAX_VALUES {
-            let message = "what passes between a tool and a fake is nested too deeply, contains itself or is too large";
+            let message =
+                "what passes between a tool and a fake is nested too deeply, contains itself or is too large";
             return Err(HostError::script(message));
         }
         match value {
@@ -161,17 +162,12 @@ impl<'s> Copying<'s> {
             | LuaValue::Number(_)
             | LuaValue::Vector(_) => Ok(value.clone()),
             LuaValue::LightUserData(data) if data.0.is_null() => Ok(value.clone()),
-            LuaValue::String(text) => {
-                Ok(LuaValue::String(self.to.open()?.create_string(text.as_bytes())?))
-            }
+            LuaValue::String(text) => Ok(LuaValue::String(self.to.open()?.create_string(text.as_bytes())?)),
             LuaValue::Buffer(buffer) => Ok(LuaValue::Buffer(self.to.open()?.create_buffer(buffer.to_vec())?)),
             LuaValue::Table(table) => self.copy_table(table, depth),
             LuaValue::Function(function) => Ok(LuaValue::Function(mirror(function, self.from, self.to)?)),
             LuaValue::Error(error) => Err((**error).clone()),
-            LuaValue::LightUserData(_)
-            | LuaValue::Thread(_)
-            | LuaValue::UserData(_)
-            | LuaValue::Other(_) => {
+            LuaValue::LightUserData(_) | LuaValue::Thread(_) | LuaValue::UserData(_) | LuaValue::Other(_) => {
                 let kind = type_name(value);
                 Err(HostError::script(format!("a {kind} cannot pass between a tool and a fake")))
             }

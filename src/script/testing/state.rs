@@ -82,7 +82,8 @@ impl TestState {
         let expected = self.expected.borrow();
         let place = expected.values().next()?;
         let line = fakes::split_place(place, &self.file).map(|(line, _)| line);
-        let message = String::from("expect(…) checks nothing by itself; say what, as in expect(value).equals(3)");
+        let message =
+            String::from("expect(…) checks nothing by itself; say what, as in expect(value).equals(3)");
         Some(TestFailure { kind: "expectation", line, message, details: Vec::new() })
     }
 
@@ -172,7 +173,9 @@ fn add_judging(
     )?;
     functions.raw_set(
         "contains",
-        lua.create_function(|_, (value, part): (LuaValue, LuaValue)| Ok(difference::contains(&value, &part)))?,
+        lua.create_function(|_, (value, part): (LuaValue, LuaValue)| {
+            Ok(difference::contains(&value, &part))
+        })?,
     )?;
     let array = marks.array.clone();
     let show = move |_: &Lua, value: LuaValue| Ok(difference::show(&value, &array));
@@ -230,7 +233,8 @@ impl TestState {
     /// An error of a tool's call as a model is told of it.
     fn without_place(&self, raised: ToolError) -> ToolError {
         let last = self.last_error.take();
-        last.filter(|last| last.kind == raised.kind && raised.message.ends_with(&last.message)).unwrap_or(raised)
+        last.filter(|last| last.kind == raised.kind && raised.message.ends_with(&last.message))
+            .unwrap_or(raised)
     }
 }
 
@@ -243,18 +247,15 @@ fn error_table(lua: &Lua, error: ToolError) -> mlua::Result<Table> {
     Ok(table)
 }
 
-fn add_registering(
-    functions: &Table,
-    state: &Rc<TestState>,
-    lua: &Lua,
-    host: &Rc<Host>,
-) -> mlua::Result<()> {
+fn add_registering(functions: &Table, state: &Rc<TestState>, lua: &Lua, host: &Rc<Host>) -> mlua::Result<()> {
     let (state, host) = (Rc::clone(state), Rc::clone(host));
     functions.raw_set(
         "register",
         lua.create_function(move |lua, (name, body): (LuaString, Function)| {
             if host.phase.get() != Phase::TopLevel {
-                return Err(HostError::script("test(…) stands at the top level of its file, not inside a test"));
+                return Err(HostError::script(
+                    "test(…) stands at the top level of its file, not inside a test",
+                ));
             }
             let place = error::place(lua, &host.files);
             let line = fakes::split_place(&place, &state.file).map_or(1, |(line, _)| line);
@@ -314,8 +315,7 @@ fn add_loading(
         Ok(matches!(key, LuaValue::String(name) if host_tables().iter().any(|table| name == table.name)))
     };
     functions.raw_set("is_table", lua.create_function(is_table)?)?;
-    let home =
-        Home { side: Side::new(lua, marks), host: Rc::clone(host), guard: marks.guard.clone() };
+    let home = Home { side: Side::new(lua, marks), host: Rc::clone(host), guard: marks.guard.clone() };
     let (state, array) = (Rc::clone(state), marks.array.clone());
     functions.raw_set(
         "load",
@@ -333,7 +333,9 @@ fn add_loading(
                     (Rc::clone(&state), home.clone(), array.clone(), Rc::clone(&loaded));
                 async move {
                     if home.host.phase.get() != Phase::Function {
-                        return Err(HostError::script("a tool is called inside a test, not while the file loads"));
+                        return Err(HostError::script(
+                            "a tool is called inside a test, not while the file loads",
+                        ));
                     }
                     let _waiting = home.host.wait("a tool")?;
                     let ended = call(&state, &home, &loaded, &arguments, &array).await;
@@ -342,8 +344,9 @@ fn add_loading(
                         state.last_error.replace(Some(error));
                         raised
                     })?;
-                    convert::to_lua(&lua, &result, &array, BigIntegers::Refuse)
-                        .map_err(|refusal| HostError::script(format!("{}: {}", refusal.path(), refusal.reason)))
+                    convert::to_lua(&lua, &result, &array, BigIntegers::Refuse).map_err(|refusal| {
+                        HostError::script(format!("{}: {}", refusal.path(), refusal.reason))
+                    })
                 }
             })
         })?,
@@ -384,9 +387,8 @@ async fn call(
     let invalid = |message: String| ToolError::new(ToolErrorKind::InvalidArguments, message);
     let given = match (arguments.front(), arguments.len()) {
         (None | Some(LuaValue::Nil), 0 | 1) => Value::Object(Map::new()),
-        (Some(table @ LuaValue::Table(_)), 1) => convert::to_json(table, array).map_err(|refusal| {
-            invalid(format!("`{name}`: {}: {}", refusal.path(), refusal.reason))
-        })?,
+        (Some(table @ LuaValue::Table(_)), 1) => convert::to_json(table, array)
+            .map_err(|refusal| invalid(format!("`{name}`: {}: {}", refusal.path(), refusal.reason)))?,
         (other, _) => {
             let got = other.map_or("nothing", type_name);
             return Err(invalid(format!(
@@ -427,7 +429,9 @@ fn load(state: &TestState, subject: TestSubject, options: &Table) -> mlua::Resul
             ("grants" | "root", other) => {
                 let got = type_name(&other);
                 let example = "{ grants = { read = { temp_dir() } }, root = temp_dir() }";
-                return Err(HostError::script(format!("tool.load: expected {example}, got a {got} as `{key}`")));
+                return Err(HostError::script(format!(
+                    "tool.load: expected {example}, got a {got} as `{key}`"
+                )));
             }
             (_, value) => fakes.push(fake(key, value)?),
         }

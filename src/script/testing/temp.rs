@@ -23,8 +23,7 @@ impl TempFolder {
         // Seen as the system sees it: a grant is not to be a link.
         let base = std::fs::canonicalize(&base).unwrap_or(base);
         for _ in 0..16 {
-            let path =
-                base.join(format!("deftool-test-{}-{:08x}", std::process::id(), fastrand::u32(..)));
+            let path = base.join(format!("deftool-test-{}-{:08x}", std::process::id(), fastrand::u32(..)));
             match make(&path) {
                 Ok(()) => return Ok(Self { path }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
