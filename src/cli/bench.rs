@@ -4,6 +4,7 @@
 //! the engine's threads with many calls in flight. Each begins with calls that are not counted. A call that fails ends
 //! it all and is shown.
 
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -202,7 +203,7 @@ impl Bench<'_> {
 }
 
 impl Figures {
-    #[allow(clippy::cast_precision_loss)] // a rate
+    #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)] // a rate, and a place among times
     fn of(mut times: Vec<Duration>, elapsed: Duration) -> Self {
         times.sort_unstable();
         let at = |share: f64| {
@@ -234,19 +235,20 @@ impl Report<'_> {
         for (name, figures) in
             [("script", &self.thread), ("JSON to JSON", &self.json), (in_flight.as_str(), &self.pool)]
         {
-            text.push_str(&format!(
-                "{name:<22}{:>10}{:>12}{:>12}{:>12}{:>12}{:>12}\n",
+            let _ = writeln!(
+                text,
+                "{name:<22}{:>10}{:>12}{:>12}{:>12}{:>12}{:>12}",
                 figures.calls,
                 time(figures.min_us),
                 time(figures.median_us),
                 time(figures.p99_us),
                 time(figures.max_us),
                 figures.calls_per_second
-            ));
+            );
         }
         if let Some(memory) = &self.memory {
             let (peak, limit) = (peak(memory.peak_bytes), bytes(memory.limit_bytes));
-            text.push_str(&format!("memory: {peak} at most in a call, of {limit}\n"));
+            let _ = writeln!(text, "memory: {peak} at most in a call, of {limit}");
         }
         print(&text);
         if cfg!(debug_assertions) {

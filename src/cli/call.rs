@@ -1,5 +1,6 @@
 //! `deftool call`: one validated call of one tool, no model.
 
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,6 +33,7 @@ struct Report<'a> {
 }
 
 /// Where the time went.
+#[allow(clippy::struct_field_names)] // the unit is part of the contract
 #[derive(Serialize)]
 struct Timing {
     /// Reading and checking the project.
@@ -202,13 +204,14 @@ fn describe(called: &Called) -> String {
         millis(called.validation)
     );
     if let Some(usage) = called.usage {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             ", top level {}, function {}\nmemory {} at most, of {}",
             millis(usage.load),
             millis(usage.run),
             peak(usage.memory),
             bytes(called.limit)
-        ));
+        );
     }
     text
 }
@@ -230,7 +233,7 @@ const PAGE: u64 = 16 << 10;
 pub(super) fn bytes(number: u64) -> String {
     let number = number as f64;
     match number {
-        _ if number >= 1048576.0 => format!("{:.1} MiB", number / 1048576.0),
+        _ if number >= 1_048_576.0 => format!("{:.1} MiB", number / 1_048_576.0),
         _ if number >= 1024.0 => format!("{:.1} KiB", number / 1024.0),
         _ => format!("{number} B"),
     }

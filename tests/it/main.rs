@@ -3,6 +3,7 @@
 // Helpers outside of a `#[test]` are tests, too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod bench_command;
 mod chat;
 mod check_watch;
 mod ci;
@@ -12,6 +13,7 @@ mod examples;
 mod findings;
 mod fix;
 mod fmt;
+mod fuzz_command;
 mod house;
 mod import;
 mod inputs;
@@ -27,6 +29,7 @@ mod request;
 mod rules;
 mod run;
 mod script;
+mod script_tests;
 mod strict;
 mod support;
 mod syntax;

@@ -6,6 +6,7 @@
 //! say what is made, so that a filter changes nothing of it.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// Most different failures of one tool.
 const MAX_FAILURES: usize = 5;
+/// So many calls that do not end are enough of a tool: each takes as long as it may.
+const MAX_TIMEOUTS: usize = 3;
 /// Of how many valid arguments wrong ones are made.
 const WRONG_FROM: usize = 20;
 /// Most calls to shrink one failure, and the most time for it.
@@ -174,8 +177,10 @@ impl Fuzzing<'_> {
             }
         };
         let deadline = Instant::now() + self.options.fuzz_time;
+        let mut timeouts = 0;
         for number in 0..self.options.cases as usize {
-            if Instant::now() >= deadline || found.len() >= MAX_FAILURES || self.is_interrupted {
+            let is_enough = found.len() >= MAX_FAILURES || timeouts >= MAX_TIMEOUTS;
+            if Instant::now() >= deadline || is_enough || self.is_interrupted {
                 break;
             }
             let Some(arguments) = fuzzer.valid(number) else {
@@ -203,6 +208,7 @@ impl Fuzzing<'_> {
             let Some(script) = script else { continue };
             let Some(error) = self.call(script, &arguments) else { continue };
             let sign = signature(&error);
+            timeouts += usize::from(error.kind == ToolErrorKind::Timeout);
             if self.is_interrupted || !known.insert(sign.clone()) {
                 continue;
             }
@@ -289,7 +295,7 @@ fn quoted(arguments: &Value) -> String {
             _ if crate::text::is_control(character) || character == '\u{feff}' => {
                 let mut units = [0; 2];
                 for unit in character.encode_utf16(&mut units) {
-                    text.push_str(&format!("\\u{unit:04x}"));
+                    let _ = write!(text, "\\u{unit:04x}");
                 }
             }
             other => text.push(other),

@@ -21,6 +21,8 @@ pub use wrong::Wrong;
 
 /// How often a value is made anew that the validator refuses.
 const TRIES: usize = 50;
+/// How many values all these tries may make together.
+const MAX_MADE: usize = 30_000;
 
 /// Makes arguments for one tool.
 #[derive(Debug)]
@@ -38,9 +40,14 @@ impl<'s> Fuzzer<'s> {
 
     /// Valid arguments; the first are the smallest and the fullest. `None`: none were found.
     pub fn valid(&mut self, number: usize) -> Option<Map<String, Value>> {
+        let mut made = 0;
         for attempt in 0..TRIES {
+            if made > MAX_MADE {
+                break;
+            }
             let mut maker = Maker::new(self.parameters, &mut self.random, number, attempt);
             let value = maker.value(self.parameters, 0);
+            made += maker.made;
             if self.validator.is_valid(&value)
                 && let Value::Object(arguments) = value
             {
@@ -82,8 +89,10 @@ fn types(schema: &Value) -> Vec<&str> {
 fn count(schema: &Value, key: &str) -> Option<usize> {
     let number = schema.get(key)?;
     let whole = number.as_u64().and_then(|count| usize::try_from(count).ok());
-    // 3.0 is a count, too.
+    // 3.0 is a count, too; a cast of a float saturates.
+    #[allow(clippy::cast_sign_loss)]
     whole.or_else(|| {
-        number.as_f64().filter(|count| count.fract() == 0.0 && *count >= 0.0).map(|count| count as usize)
+        let number = number.as_f64().filter(|count| count.fract() == 0.0 && *count >= 0.0);
+        number.map(|count| count as usize)
     })
 }

@@ -113,9 +113,9 @@ fn in_turn<P: Clone>(places: impl Iterator<Item = (P, Vec<Value>)>) -> impl Iter
 
 fn smaller_numbers(value: &Value) -> Vec<Value> {
     if let Some(integer) = value.as_i64() {
-        let candidates = [0, integer / 2, integer - integer.signum()];
-        let is_smaller = |candidate: &i64| candidate.unsigned_abs() < integer.unsigned_abs();
-        return candidates.into_iter().filter(is_smaller).map(Value::from).collect();
+        // All of it, a half, a quarter, and so on down to one: a bound is found in few steps.
+        let steps = std::iter::successors(Some(integer), |step| Some(step / 2)).take_while(|step| *step != 0);
+        return steps.map(|step| Value::from(integer - step)).collect();
     }
     let Some(number) = value.as_f64() else { return Vec::new() };
     let mut candidates = vec![json!(0)];
@@ -143,7 +143,11 @@ fn smaller_texts(text: &str) -> Vec<Value> {
         |from: usize, to: usize| Value::String(characters.get(from..to).unwrap_or_default().iter().collect());
     let mut found = vec![json!("")];
     if length > 1 {
-        found.extend([part(0, length / 2), part(length / 2, length), part(1, length), part(0, length - 1)]);
+        found.extend([part(0, length / 2), part(length / 2, length), part(1, length)]);
+        let steps =
+            std::iter::successors(Some(length / 4), |step| Some(step / 2)).take_while(|step| *step > 1);
+        found.extend(steps.map(|step| part(0, length - step)));
+        found.push(part(0, length - 1));
     }
     if length <= MAX_ITEMS {
         found.extend((1..length.saturating_sub(1)).map(|dropped| {

@@ -89,10 +89,10 @@ pub(super) fn text(schema: &Value, random: &mut fastrand::Rng) -> String {
     if let Some(samples) = samples(schema) {
         return random.choice(samples).copied().unwrap_or_default().to_owned();
     }
-    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
-        if let Some(text) = pattern::matching(pattern, random) {
-            return text;
-        }
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+        && let Some(text) = pattern::matching(pattern, random)
+    {
+        return text;
     }
     let most = limit.unwrap_or(LONG).min(LONGEST).max(least);
     let odd = || ODD.iter().copied().filter(|text| (least..=most).contains(&text.chars().count()));

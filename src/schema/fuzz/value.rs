@@ -1,5 +1,7 @@
 //! Values of every type, at the boundaries of their schema as often as within.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Number, Value};
 
 use super::{count, resolve, text, types};
@@ -13,7 +15,7 @@ const MANY: usize = 40;
 /// Most items because a limit allows or asks for them.
 const MOST: usize = 2_000;
 /// Most values of one call.
-const MAX_VALUES: usize = 20_000;
+const MAX_VALUES: usize = 5_000;
 /// 2^53: the greatest integer up to which a Lua number is exact.
 const EXACT: i64 = 9_007_199_254_740_992;
 
@@ -30,7 +32,8 @@ pub(super) struct Maker<'m> {
     root: &'m Value,
     random: &'m mut fastrand::Rng,
     size: Size,
-    made: usize,
+    /// Values made so far.
+    pub(super) made: usize,
 }
 
 impl<'m> Maker<'m> {
@@ -47,7 +50,8 @@ impl<'m> Maker<'m> {
     /// A value for `schema`; it may be wrong where several keywords go together.
     pub(super) fn value(&mut self, schema: &Value, depth: usize) -> Value {
         self.made += 1;
-        let schema = &self.settle(schema, 0);
+        let settled = self.settle(schema, 0);
+        let schema = &*settled;
         if let Some(constant) = schema.get("const") {
             return constant.clone();
         }
@@ -56,7 +60,7 @@ impl<'m> Maker<'m> {
         {
             return value.clone();
         }
-        if depth > DEEPEST {
+        if depth > DEEPEST || self.made > 2 * MAX_VALUES {
             return Value::Null;
         }
         let words = types(schema);
@@ -80,14 +84,14 @@ impl<'m> Maker<'m> {
     }
 
     /// `schema` with its reference followed, `allOf` and one branch of `anyOf` or `oneOf` taken in.
-    fn settle(&mut self, schema: &Value, depth: usize) -> Value {
-        let Value::Object(members) = schema else { return schema.clone() };
+    fn settle<'v>(&mut self, schema: &'v Value, depth: usize) -> Cow<'v, Value> {
+        let Value::Object(members) = schema else { return Cow::Borrowed(schema) };
         let branches: Vec<&str> = ["$ref", "allOf", "anyOf", "oneOf"]
             .into_iter()
             .filter(|key| members.contains_key(*key))
             .collect();
         if branches.is_empty() || depth > 8 {
-            return schema.clone();
+            return Cow::Borrowed(schema);
         }
         let mut settled = members.clone();
         for key in branches {
@@ -106,10 +110,10 @@ impl<'m> Maker<'m> {
             }
         }
         for schema in inside {
-            let schema = self.settle(&schema, depth + 1);
+            let schema = self.settle(&schema, depth + 1).into_owned();
             merge(&mut settled, schema);
         }
-        Value::Object(settled)
+        Cow::Owned(Value::Object(settled))
     }
 
     fn any_type(&mut self, depth: usize) -> &'static str {

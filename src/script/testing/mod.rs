@@ -202,8 +202,8 @@ fn failure(file: &TestFile, error: ToolError, limits: &TestLimits) -> TestFailur
             (in_details(), format!("the test was stopped at its time limit of {seconds} s"))
         }
         (_, ToolErrorKind::Memory) => {
-            let kib = limits.memory.div_ceil(1024);
-            (in_details(), format!("the test was stopped at its memory limit of {kib} KiB"))
+            let mib = limits.memory >> 20;
+            (in_details(), format!("the test was stopped at its memory limit of {mib} MiB"))
         }
         (Some((line, message)), _) => (Some(line), message.to_owned()),
         (None, _) => (in_details(), error.message),

@@ -4,8 +4,8 @@ local host = ...
 local guard, fail, misuse, show = host.guard, host.fail, host.misuse, host.show
 local asked, take_raised = host.asked, host.take_raised
 
-local error, rawequal, rawget, setmetatable, getmetatable, type, tostring, select =
-  error, rawequal, rawget, setmetatable, getmetatable, type, tostring, select
+local rawequal, setmetatable, getmetatable, type, tostring, select =
+  rawequal, setmetatable, getmetatable, type, tostring, select
 local pack, unpack, insert, find = table.pack, table.unpack, table.insert, string.find
 local abs, max = math.abs, math.max
 
@@ -108,7 +108,8 @@ end
 
 local NAMES = "equals, is, is_nil, contains, matches, near, fails, and never before any of them"
 
-local function unknown(_, name)
+local function unknown(token, name)
+  asked(token)
   misuse("expect(…) has no `" .. tostring(name) .. "`; it has " .. NAMES)
 end
 
@@ -144,7 +145,12 @@ local function expectation(value, token, is_negated)
   if not is_negated then
     matchers.never = expectation(value, token, true)
   end
-  return setmetatable(matchers, { __index = unknown, __metatable = "expect" })
+  return setmetatable(matchers, {
+    __index = function(_, name)
+      unknown(token, name)
+    end,
+    __metatable = "expect",
+  })
 end
 
 _G.expect = function(...)
