@@ -21,6 +21,9 @@ use crate::tool::{ToolError, ToolErrorKind};
 /// How long after its deadline a call is answered for its thread, when that thread does not.
 const ANSWER_GRACE: Duration = Duration::from_millis(50);
 
+/// Between two looks at the memory of a call that is metered.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// Why a call is stopped from outside its script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -236,6 +239,16 @@ impl Drop for Watched {
         let due = self.control.watched.swap(UNWATCHED, Ordering::AcqRel);
         watch.due.remove(&(due, self.id));
     }
+}
+
+/// Has the state of `control` look at its memory every millisecond, until the call has ended.
+pub(super) fn keep_looking(control: Weak<Control>) {
+    run_after(LOOK, move || {
+        if let Some(running) = control.upgrade() {
+            running.switch.nudge();
+            keep_looking(control);
+        }
+    });
 }
 
 /// Runs `action` on the watchdog's thread after `delay`. It must not block.
