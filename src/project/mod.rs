@@ -3,6 +3,7 @@
 //! A project is a folder that holds `specs/` (and `scripts/` beside it). [`find_root`] walks up to it, [`load`]
 //! reads files, [`Generation`] is what a request runs on, [`LiveProject`] keeps the newest one at hand.
 
+mod contract_findings;
 mod discover;
 mod generation;
 mod levels;

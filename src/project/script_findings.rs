@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Load;
+use super::contract_findings::{ContractTeller, tell_exit_tools};
 use super::load::ScriptState;
 use super::read::display_name;
 use super::scripts::{Examined, Found, script_places};
@@ -23,6 +24,7 @@ pub(super) struct Teller<'f> {
     /// The files of which one tool that is implemented in Emacs Lisp was told.
     told_elisp: HashSet<SourceId>,
     files: HashMap<PathBuf, ToldFile>,
+    contracts: ContractTeller,
 }
 
 /// A script file that something was said about.
@@ -38,7 +40,13 @@ impl<'f> Teller<'f> {
     /// Names in messages are relative to `from`.
     pub(super) fn new(load: &Load, whole: &HashSet<&Path>, from: &'f Path) -> Self {
         let spare = SpareScripts::of(load, whole);
-        Self { from, spare, told_elisp: HashSet::new(), files: HashMap::new() }
+        Self {
+            from,
+            spare,
+            told_elisp: HashSet::new(),
+            files: HashMap::new(),
+            contracts: ContractTeller::default(),
+        }
     }
 
     /// Of the tools in order.
@@ -59,7 +67,14 @@ impl<'f> Teller<'f> {
                 self.tell_twin(load, tool, &found);
                 let told = match contract {
                     Err(problem) => Err(self.tell_problem(load, tool, &found, &script, &problem)),
-                    Ok(contract) => self.tell_contract(load, tool, &found, &script, &contract),
+                    Ok(contract) => {
+                        self.tell_contract(load, tool, &found, &script, &contract).inspect(|()| {
+                            let file = self.files.entry(found.path.clone()).or_default();
+                            self.contracts.tell(load, tool, &script, &contract, |load| {
+                                source_of_script(load, file, &script, tool.source)
+                            });
+                        })
+                    }
                 };
                 told.map(|()| script)
             }
@@ -73,6 +88,7 @@ impl<'f> Teller<'f> {
     /// Of the scripts that no tool runs, once all tools were told of.
     pub(super) fn finish(self, load: &mut Load) {
         self.spare.tell(load, self.from);
+        tell_exit_tools(load, self.from);
     }
 
     fn tell_missing(&mut self, load: &mut Load, tool: &Tool, root: &Path) -> ToolError {
@@ -156,7 +172,10 @@ impl<'f> Teller<'f> {
                     let nowhere = Location { source: tool.source, span: Span::default() };
                     let swapped =
                         rules::swapped_parameters::check(nowhere, &script.tool, parameters, &expected);
-                    if let Some(finding) = swapped {
+                    let named = swapped.or_else(|| {
+                        rules::parameter_name::check(nowhere, &script.tool, parameters, &expected)
+                    });
+                    if let Some(finding) = named {
                         let primary = place(load, *line);
                         load.findings.push(Diagnostic { primary, ..finding });
                     }
@@ -185,12 +204,23 @@ fn place_in_script(
     spec: SourceId,
     line: usize,
 ) -> Location {
+    let source = source_of_script(load, file, script, spec);
+    place_of_line(load, source, line)
+}
+
+/// The number of the script among the sources of the load.
+fn source_of_script(load: &mut Load, file: &mut ToldFile, script: &Script, spec: SourceId) -> SourceId {
     let source = *file.source.get_or_insert_with(|| {
         load.sources.add(SourceFile::new(&*script.file, String::from_utf8_lossy(&script.source).into_owned()))
     });
     if let Some(root) = load.roots.get(&spec).cloned() {
         load.roots.insert(source, root);
     }
+    source
+}
+
+/// A line of a source, from 1, without the blanks around it.
+pub(super) fn place_of_line(load: &Load, source: SourceId, line: usize) -> Location {
     let text = load.sources.get(source).map_or("", |file| &file.text);
     let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
     let of_line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");

@@ -34,6 +34,7 @@ mod error;
 mod host;
 mod interrupt;
 mod io;
+mod libraries;
 mod loader;
 mod local;
 mod module;
@@ -48,10 +49,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-pub use contract::{Contract, LoadProblem, Returned, check_script};
+pub use bytecode::{GlobalAccess, GlobalUse};
+pub use contract::{Contract, LoadProblem, Returned, check_module, check_script};
 pub use host::{FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables};
+pub use libraries::{is_known_global, known_globals};
 pub use local::LocalVm;
-pub use module::{Module, Require, module_path, required};
+pub use module::{Module, Require, mentions, module_path, required};
 pub use permission::{PathGrant, Permissions};
 pub use runner::{RunnerOptions, ScriptRunner};
 

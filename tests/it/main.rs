@@ -32,6 +32,7 @@ mod support;
 mod syntax;
 mod targets;
 mod test_command;
+mod types;
 mod values;
 mod worker;
 mod write;

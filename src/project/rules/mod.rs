@@ -25,6 +25,13 @@ rules! {
     unused_script: UNUSED_SCRIPT,
     swapped_parameters: SWAPPED_PARAMETERS,
     twin_scripts: TWIN_SCRIPTS,
+    unknown_global: UNKNOWN_GLOBAL,
+    lost_global: LOST_GLOBAL,
+    missing_permission: MISSING_PERMISSION,
+    unused_permission: UNUSED_PERMISSION,
+    parameter_name: PARAMETER_NAME,
+    unused_callback: UNUSED_CALLBACK,
+    exit_tool_script: EXIT_TOOL_SCRIPT,
 }
 
 /// Every rule there is, in the order of their codes.
