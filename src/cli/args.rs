@@ -37,6 +37,8 @@ pub(super) enum Command {
     Targets(TargetsOptions),
     /// Make specs of the tool definitions of others
     Import(ImportOptions),
+    /// Write the Luau types of what scripts are given, for editors
+    Types(TypesOptions),
     /// Run the examples of the specs, without a model
     Test(TestOptions),
     /// Call one tool, validated, without a model
@@ -169,6 +171,19 @@ pub(super) struct TargetsOptions {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TypesOptions {
+    /// Write deftool.d.luau into this folder; none: print it
+    #[arg(long, value_name = "DIR")]
+    pub(super) output: Option<PathBuf>,
+    /// Write nothing; exit with 1 if the file is not what would be written
+    #[arg(long, requires = "output")]
+    pub(super) check: bool,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

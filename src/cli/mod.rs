@@ -27,6 +27,7 @@ mod targets;
 mod test;
 mod test_report;
 mod test_run;
+mod types;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -118,6 +119,7 @@ pub fn main() -> ExitCode {
         Command::Compile(options) => compile::run(&options),
         Command::Targets(options) => Ok(targets::run(&options)),
         Command::Import(options) => import::run(&options),
+        Command::Types(options) => types::run(&options),
         Command::Test(options) => test::run(&options),
         Command::Call(options) => call::run(&options),
         Command::Run(options) => run::run(&options),

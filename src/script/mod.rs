@@ -42,6 +42,7 @@ mod permission;
 mod pool;
 mod runner;
 mod sandbox;
+mod types;
 mod vm;
 
 use std::fmt;
@@ -57,6 +58,7 @@ pub use local::LocalVm;
 pub use module::{Module, Require, mentions, module_path, required};
 pub use permission::{PathGrant, Permissions};
 pub use runner::{RunnerOptions, ScriptRunner};
+pub use types::definitions;
 
 /// The time limit of a call when neither the caller nor the spec says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -180,3 +180,81 @@ fn callbacks_and_parameters() {
         assert_eq!(!found.is_empty(), is_told, "{parameter}: {found:?}");
     }
 }
+
+const SCHEMAS: &str = r#"(deftool
+ :name "get-weather"
+ :description "Tell the weather."
+ :args ((:name "location" :type string :description "Where.")
+        (:name "unit" :type string :enum ["celsius" "a\"b\\"] :description "Of what." :optional t)
+        (:name "end" :type integer :description "When.")
+        (:name "days" :type array :items (:type integer) :description "Which.")
+        (:name "modes" :type array :items (:type string :enum ["a" "b"]) :description "How.")
+        (:name "place-data" :type object :description "More."
+         :properties (:name (:type string :description "Of it.") :zip-code (:type string :description "Of it.")
+                      :deep (:type object :description "In it." :properties (:x (:type ["number" "null"] :description "Of it."))))
+         :required ["name"])
+        (:name "anything" :type object :description "Any." :optional t)))
+(deftool :name "get_weather" :description "Tell it later." :async t
+ :args ((:name "42nd street" :type boolean :description "Whether." :optional t)))
+(defexit :name "done" :description "Say that it is done.")
+"#;
+
+#[test]
+fn definitions_say_what_schemas_say() {
+    let folder = project(SCHEMAS, &[]);
+    let output = deftool(folder.path(), &["types"]);
+    let text = stdout(&output);
+    let tools = text
+        .split_once("\nexport type GetWeatherUnit")
+        .map(|(_, tools)| format!("\nexport type GetWeatherUnit{tools}"));
+    assert_eq!(
+        tools.unwrap_or(text),
+        r#"
+export type GetWeatherUnit = ("celsius" | "a\"b\\")
+export type GetWeatherModes = { ("a" | "b") }
+export type GetWeatherPlaceData = { name: string, ["zip-code"]: string?, deep: { x: any }? }
+export type GetWeatherAnything = { [string]: any }
+--- The function that the script of `get-weather` returns.
+export type GetWeather = (location: string, unit: GetWeatherUnit?, _end: number, days: { number }, modes: GetWeatherModes, place_data: GetWeatherPlaceData, anything: GetWeatherAnything?) -> ...any
+
+--- The function that the script of `get_weather` returns.
+export type GetWeather2 = (callback: (result: any) -> (), _42nd_street: boolean?) -> ()
+"#
+    );
+}
+
+#[test]
+fn definitions_are_written_and_compared() {
+    let folder = project(PLAIN, &[("t.lua", "return function() end")]);
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let run = |arguments: &[&str]| {
+        let output = deftool(folder.path(), arguments);
+        (output.status.code(), stdout(&output), said(&output))
+    };
+    let (code, _, says) = run(&["types", "--output", "types", "--check"]);
+    assert!(code == Some(1) && says.contains("types/deftool.d.luau is not there"), "{says}");
+    let (code, out, says) = run(&["types", "--output", "types"]);
+    assert!(code == Some(0) && out.is_empty() && says.contains("created  types/deftool.d.luau"), "{says}");
+    let (code, _, says) = run(&["types", "--output", "types", "--check"]);
+    assert!(code == Some(0), "{says}");
+    let (code, _, says) = run(&["types", "--output", "types"]);
+    assert!(code == Some(0) && says.contains("unchanged"), "{says}");
+    let (_, printed, _) = run(&["types"]);
+    assert_eq!(fs::read_to_string(folder.path().join("types/deftool.d.luau")).unwrap(), printed);
+    fs::write(folder.path().join("specs/a.eld"), "(deftool :name \"other\" :description \"Do it.\")")
+        .unwrap();
+    let (code, _, says) = run(&["types", "--output", "types", "--check"]);
+    assert!(code == Some(1) && says.contains("is not what the specs say"), "{says}");
+    let (code, _, says) = run(&["types", "--output", "types"]);
+    assert!(code == Some(0) && says.contains("written"), "{says}");
+    let (code, _, _) = run(&["types", "--check"]);
+    assert_eq!(code, Some(2));
+    // Tools with errors are left out and told.
+    fs::write(
+        folder.path().join("specs/a.eld"),
+        "(deftool :name \"x\" :description \"Do it.\" :args ((:name \"a\" :type strin)))",
+    )
+    .unwrap();
+    let (code, out, says) = run(&["types"]);
+    assert!(code == Some(1) && !out.contains("export type X") && says.contains("left out"), "{says}");
+}
