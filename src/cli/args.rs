@@ -68,6 +68,10 @@ pub(super) struct CheckOptions {
     /// Say, too, what these APIs drop, weaken or refuse
     #[arg(long = "target", value_enum, value_name = "TARGET", value_delimiter = ',')]
     pub(super) targets: Vec<Target>,
+    /// Check the types of the scripts, too
+    #[cfg(feature = "types")]
+    #[arg(long)]
+    pub(super) types: bool,
     /// Exit with 1 on warnings, too
     #[arg(long)]
     pub(super) strict: bool,

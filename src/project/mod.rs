@@ -17,6 +17,8 @@ pub mod rules;
 mod script_findings;
 mod scripts;
 mod spare;
+#[cfg(feature = "types")]
+mod type_findings;
 mod watch;
 mod write;
 

@@ -59,6 +59,10 @@ pub use module::{Module, Require, mentions, module_path, required};
 pub use permission::{PathGrant, Permissions};
 pub use runner::{RunnerOptions, ScriptRunner};
 pub use types::definitions;
+#[cfg(feature = "types")]
+pub(crate) use types::tool_types;
+#[cfg(feature = "types")]
+pub use types::{TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types};
 
 /// The time limit of a call when neither the caller nor the spec says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -14,7 +14,7 @@ use deftool::script::{
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use serde_json::{Value, json};
 
-mod attacks;
+pub(crate) mod attacks;
 mod calls;
 mod files;
 mod modules;

@@ -258,3 +258,207 @@ fn definitions_are_written_and_compared() {
     let (code, out, says) = run(&["types"]);
     assert!(code == Some(1) && !out.contains("export type X") && says.contains("left out"), "{says}");
 }
+
+#[cfg(feature = "types")]
+mod checked {
+    use std::time::Duration;
+
+    use deftool::script::{TypeCheck, TypeJob, check_types, definitions};
+
+    use super::*;
+    use crate::script::attacks::hostile_sources;
+
+    fn job(file: &str, source: &str) -> TypeJob {
+        TypeJob {
+            file: file.to_owned(),
+            source: source.as_bytes().into(),
+            modules: std::sync::Arc::new([]),
+            parameters: vec![Some(String::from("string"))],
+        }
+    }
+
+    /// The limit that a test waits for: what takes longer in the real one takes much longer.
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_hostile_source_does_not_crash_the_checker() {
+        // Depth and length matter at this size already, and few take long.
+        let jobs: Vec<TypeJob> =
+            hostile_sources(12 << 10).into_iter().map(|(name, source)| job(name, &source)).collect();
+        for (job, result) in jobs.iter().zip(check_types(&definitions([]), &jobs, LIMIT)) {
+            if let TypeCheck::Skipped(why) = &result {
+                assert!(why.contains("takes longer"), "{}: {why}", job.file);
+            }
+        }
+    }
+
+    #[test]
+    fn what_takes_too_long_is_left_and_the_rest_checked() {
+        let slow = "a=b ".repeat(30_000);
+        let fine = "return function(text) return text.nothing end";
+        let mut jobs = vec![job("slow", &slow), job("slower", &slow), job("long", &" ".repeat(1 << 20))];
+        jobs.extend((0..20).map(|number| job(&format!("fine{number}"), fine)));
+        let results = check_types(&definitions([]), &jobs, LIMIT);
+        for (job, result) in jobs.iter().zip(&results) {
+            match (job.file.as_str(), result) {
+                ("slow" | "slower", TypeCheck::Skipped(why)) => {
+                    assert!(why.contains("takes longer"), "{why}")
+                }
+                ("long", TypeCheck::Skipped(why)) => assert!(why.contains("128 KiB"), "{why}"),
+                (_, TypeCheck::Checked(problems)) => {
+                    assert_eq!(problems.len(), 1, "{} {problems:?}", job.file);
+                }
+                (file, TypeCheck::Skipped(why)) => panic!("{file}: {why}"),
+            }
+        }
+    }
+
+    /// Scripts that do what nobody expects are still typed as they should be.
+    #[test]
+    fn attacks_have_no_findings_of_types() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
+        let mut jobs = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let source = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+            let mut job = job(&path.file_name().unwrap().to_string_lossy(), &source);
+            if source.contains("-- async: true") {
+                job.parameters.insert(0, None);
+            }
+            jobs.push(job);
+        }
+        for (job, result) in jobs.iter().zip(check_types(&definitions([]), &jobs, LIMIT * 20)) {
+            assert_eq!(result, TypeCheck::Checked(Vec::new()), "{}", job.file);
+        }
+    }
+
+    const SPEC: &str = r#"(deftool :name "t" :description "Do it." :allow (:read ["notes/"])
+ :args ((:name "location" :type string :description "Where.")
+        (:name "unit" :type string :enum ["celsius" "fahrenheit"] :description "Of what." :optional t)
+        (:name "place" :type object :description "More."
+         :properties (:name (:type string :description "Of it.") :zip (:type integer :description "Of it.")
+                      :inner (:type object :description "In it." :properties (:x (:type string :description "X."))))
+         :required ["name"])))
+"#;
+
+    /// Of the lines of the tool's function, below its head.
+    fn told(body: &str) -> Vec<String> {
+        let script = format!("return function(location, unit, place)\n{body}\nend");
+        findings(SPEC, &script, &["--types"])
+            .into_iter()
+            .filter_map(|line| line.split_once(": warning[DT427]: ").map(|(at, says)| format!("{at} {says}")))
+            .collect()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        for (body, expected) in [
+            ("return place.nmae", "2:8 key `nmae` not found in table `TPlace`"),
+            (
+                "return unit == \"kelvin\"",
+                "2:8 this is never \"kelvin\": it is \"celsius\" or \"fahrenheit\"",
+            ),
+            (
+                "unit = unit or \"celsius\"\nif \"kelvin\" ~= unit then return 1 end",
+                "3:4 this is never \"kelvin\"",
+            ),
+            ("return fs.read(3)", "2:16 expected this to be `string`, but got `number`"),
+            ("return fs.read()", "2:8 argument count mismatch."),
+            ("task.wait(\"1\")", "2:11 expected this to be `number?`, but got `string`"),
+            ("return string.upper(unit)", "2:21 expected this to be `string`, but got `"),
+            ("return 1 + place.zip", "2:8 operator `+` could not be applied"),
+            ("return place.inner.x", "2:8 value of type"),
+            (
+                "for _, entry in fs.list(\"notes\") do print(entry.nam) end",
+                "2:43 key `nam` not found in table `FileEntry`",
+            ),
+            (
+                "local entries = fs.list(location)\nreturn entries[1].kind == \"folder\"",
+                "3:8 this is never \"folder\"",
+            ),
+            ("local x: Plce = place\nreturn x", "2:10 unknown type `Plce`"),
+        ] {
+            let found = told(body);
+            assert!(matches!(found.as_slice(), [one] if one.starts_with(expected)), "{body}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_fits_or_is_not_known_is_not_told() {
+        for body in [
+            "unit = unit or \"celsius\"\nreturn unit == \"fahrenheit\"",
+            "unit = string.upper(unit or \"celsius\")\nreturn unit == \"KELVIN\"",
+            "if unit then unit = unit .. \"x\" end\nreturn unit",
+            "location = { location }\nreturn location[1]",
+            "local t = {}\nt[location] = true\nt.more = 1\nreturn t.less",
+            "local r = json.array({})\ntable.insert(r, 1)\ntable.insert(r, \"a\")\nreturn r",
+            "local data = json.decode(location)\nreturn data.a.b.c + 1, data:x()",
+            "return string.upper(string.match(location, \"a\"))",
+            "return string.rep(\"x\", tonumber(location))",
+            "if place.zip then return place.zip + 1 end",
+            "local zip = place.zip or 0\nreturn zip + 1",
+            "local function walk(node, depth)\n  if type(node) ~= \"table\" then return node end\n  for k, v in pairs(node) do node[k] = walk(v, depth + 1) end\n  return node\nend\nreturn walk(place, 0)",
+            "local list = {}\nlist[#list + 1] = { name = place.name, n = 1 }\ntable.sort(list, function(a, b) return a.n < b.n end)\nlocal best\nfor _, item in ipairs(list) do if not best or item.n > best.n then best = item end end\nreturn best",
+            "local ok, why = pcall(fs.read, location)\nif not ok then error(tool.failure(tostring(why))) end\nreturn why",
+            "task.spawn(fs.read, location)\ntask.delay(1, function() return 1 end)\nreturn time.iso(), time.format(\"%F\", nil, \"UTC\")",
+            "log.info(location, unit, place)\nprint(nil, 1)\ntool.progress(nil, \"a\")\nreturn tool.name .. tool.deadline",
+        ] {
+            assert_eq!(told(body), Vec::<String>::new(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_script_may_ask_for_more_or_less() {
+        let strict =
+            "--!strict\nreturn function(location, unit, place)\n  local t = { a = 1 }\n  return t.b\nend";
+        let found = findings(SPEC, strict, &["--types"]);
+        assert!(
+            matches!(found.as_slice(), [one] if one.starts_with("4:10: warning[DT427]: key `b`")),
+            "{found:?}"
+        );
+        let none = "--!nocheck\nreturn function(location, unit, place)\n  return place.nmae\nend";
+        assert_eq!(findings(SPEC, none, &["--types"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn annotations_of_the_author_are_kept_and_definitions_known() {
+        for (script, is_told) in [
+            ("local run: T = function(location, unit, place)\n  return place.nmae\nend\nreturn run", true),
+            ("local function run(location, unit, place)\n  return place.nmae\nend\nreturn run", true),
+            ("local run = function(location, unit, place)\n  return place.nmae\nend\nreturn (run)", true),
+            ("return function(location: string, unit: TUnit?, place: any)\n  return place.nmae\nend", false),
+            ("return function(location, unit, place: TPlace): string?\n  return place.nmae\nend", true),
+        ] {
+            let found = findings(SPEC, script, &["--types"]);
+            assert_eq!(!found.is_empty(), is_told, "{script}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_once() {
+        let found = findings(
+            SPEC,
+            "return function(location, unit, place)\n  return fs.red(location)\nend",
+            &["--types"],
+        );
+        assert!(matches!(found.as_slice(), [one] if one.contains("DT420")), "{found:?}");
+    }
+
+    #[test]
+    fn the_definitions_are_ones_that_the_checker_takes() {
+        let folder = project(
+            SCHEMAS,
+            &[("get-weather.lua", "return function(a, b, c, d, e, f, g) return f.nmae end")],
+        );
+        let found = stdout(&deftool(folder.path(), &["check", "--types", "--format", "concise"]));
+        assert!(
+            found.contains("scripts/get-weather.lua:1:45: warning[DT427]: key `nmae` not found"),
+            "{found}"
+        );
+        for example in ["quickstart", "from-gptel"] {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example);
+            let found = stdout(&deftool(&folder, &["check", "--types", "--format", "concise"]));
+            assert!(!found.contains("DT427"), "{found}");
+        }
+    }
+}

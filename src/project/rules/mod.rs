@@ -32,6 +32,7 @@ rules! {
     parameter_name: PARAMETER_NAME,
     unused_callback: UNUSED_CALLBACK,
     exit_tool_script: EXIT_TOOL_SCRIPT,
+    script_type: SCRIPT_TYPE,
 }
 
 /// Every rule there is, in the order of their codes.

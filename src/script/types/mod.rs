@@ -9,7 +9,13 @@
 //! of definition files in Luau itself (`export type`, `declare`), read in November 2026. Their syntax is not promised to
 //! stay: a test has them read by the analyser where the feature `types` is on.
 
+#[cfg(feature = "types")]
+mod annotate;
+#[cfg(feature = "types")]
+mod check;
 mod schema;
+#[cfg(feature = "types")]
+mod trust;
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -17,7 +23,8 @@ use std::fmt::Write;
 use super::host::{TableDoc, host_tables};
 use crate::spec::{Tool, ToolKind};
 
-pub(crate) use schema::is_identifier;
+#[cfg(feature = "types")]
+pub use check::{TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types};
 
 /// The definition file of a project: what every script finds, and the types of `tools` that are valid and have scripts.
 pub fn definitions<'t>(tools: impl IntoIterator<Item = &'t Tool>) -> String {
@@ -67,6 +74,7 @@ impl<'t> ToolTypes<'t> {
     }
 
     /// The tool.
+    #[cfg(feature = "types")]
     pub(crate) fn tool(&self) -> &'t Tool {
         self.tool
     }
@@ -172,5 +180,5 @@ fn camel(name: &str, otherwise: &str) -> String {
 /// An argument's name as a parameter's.
 fn parameter_name(name: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if is_identifier(&name) { name } else { format!("_{name}") }
+    if schema::is_identifier(&name) { name } else { format!("_{name}") }
 }
