@@ -52,13 +52,11 @@ fn compare(path: &Path, name: &str, text: &str) -> Result<bool, CliError> {
     let found = read(path).map_err(|source| CliError::Unwritable { path: name.to_owned(), source })?;
     let is_same = found.as_deref() == Some(text);
     let shown = clean(name);
-    match found {
-        _ if is_same => say(&format!("{shown} is what the specs say")),
-        Some(_) => {
-            say(&format!("{shown} is not what the specs say; `deftool types --output` writes it anew"))
-        }
-        None => say(&format!("{shown} is not there; `deftool types --output` writes it")),
-    }
+    say(&match found {
+        _ if is_same => format!("{shown} is what the specs say"),
+        Some(_) => format!("{shown} is not what the specs say; `deftool types --output` writes it anew"),
+        None => format!("{shown} is not there; `deftool types --output` writes it"),
+    });
     Ok(is_same)
 }
 

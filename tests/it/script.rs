@@ -87,6 +87,11 @@ fn run_source(source: &str) -> Result<Value, ToolError> {
     run(script(source), json!({}))
 }
 
+/// Runs a script whose arguments are called `names`, for tests of pages.
+pub(crate) fn run_script(source: &str, names: &[&str], arguments: Value) -> Result<Value, ToolError> {
+    run(with_parameters(source, names), arguments)
+}
+
 fn asynchronous(source: &str) -> Script {
     let mut script = script(source);
     script.is_async = true;

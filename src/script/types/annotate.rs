@@ -87,7 +87,7 @@ fn insert(text: &str, insertions: &[(Position, String)]) -> Option<Annotated> {
 }
 
 /// The function that the top level returns at its end: written there, or a local of it.
-pub(super) fn returned_function<'a>(root: Block<'a>) -> Option<&'a Function<'a>> {
+pub(super) fn returned_function(root: Block<'_>) -> Option<&Function<'_>> {
     let statements = root.as_slice();
     let StatementView::Return(returned) = statements.last()?.view() else { return None };
     let mut value = *returned.expressions.first()?;
@@ -110,9 +110,7 @@ fn defined(statement: Statement<'_>, wanted: LocalId) -> Option<&Function<'_>> {
             (local.name.identity() == wanted).then(|| local.function.as_function())?
         }
         StatementView::Local(local) => {
-            let is_wanted =
-                |binding: &&Local<'_>| binding.identity() == wanted && binding.annotation.is_none();
-            let index = local.bindings.iter().position(|binding| is_wanted(binding))?;
+            let index = local.bindings.iter().position(|binding| binding.identity() == wanted)?;
             local.values.get(index)?.as_function()
         }
         _ => None,

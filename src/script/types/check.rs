@@ -33,7 +33,9 @@ pub const TYPE_LIMIT: Duration = Duration::from_secs(5);
 /// The checker goes some hundred calls deep.
 const STACK: usize = 256 << 20;
 /// Longer sources are not checked: what the checker needs grows faster than they do.
-const MAX_SOURCE: usize = 128 << 10;
+const MAX_SOURCE: usize = 64 << 10;
+/// How many limits may pass without any thread at work: the definitions are read before the first script.
+const PATIENCE: usize = 6;
 /// Most findings of one script.
 const MAX_OF_SCRIPT: usize = 20;
 /// Longest message, in characters.
@@ -88,6 +90,7 @@ pub fn check_types(definitions: &str, jobs: &[TypeJob], limit: Duration) -> Vec<
     let mut alive = (0..cores).filter(|_| crew.start()).count();
     let mut done: Vec<Option<TypeCheck>> = vec![None; jobs.len()];
     let mut running: HashMap<usize, (Instant, Token)> = HashMap::new();
+    let mut idle = 0;
     while done.iter().any(Option::is_none) && (alive > 0 || !running.is_empty()) {
         let oldest = running.values().map(|(since, _)| *since).min();
         let wait = oldest.map_or(limit, |since| (since + limit).saturating_duration_since(Instant::now()));
@@ -102,6 +105,12 @@ pub fn check_types(definitions: &str, jobs: &[TypeJob], limit: Duration) -> Vec<
                 }
             }
             Ok(Event::Idle) => alive = alive.saturating_sub(1),
+            Err(RecvTimeoutError::Timeout) if running.is_empty() => {
+                idle += 1;
+                if idle >= PATIENCE {
+                    break;
+                }
+            }
             Err(RecvTimeoutError::Timeout) => {
                 let late = running.iter().filter(|(_, (since, _))| since.elapsed() >= limit);
                 let late: Vec<usize> = late.map(|(index, _)| *index).collect();
@@ -121,7 +130,7 @@ pub fn check_types(definitions: &str, jobs: &[TypeJob], limit: Duration) -> Vec<
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    let lost = || TypeCheck::Skipped(String::from("no thread to check it on"));
+    let lost = || TypeCheck::Skipped(String::from("the checker does not start"));
     done.into_iter().map(|result| result.unwrap_or_else(lost)).collect()
 }
 
@@ -155,9 +164,10 @@ impl Crew {
             definitions: Arc::clone(&self.definitions),
             limit: self.limit,
             token: Arc::clone(&token),
-            checker: None,
+            checker: Err(String::new()),
         };
         let work = move || {
+            worker.prepare();
             loop {
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                 let Some((index, job)) = next else { break };
@@ -179,13 +189,19 @@ struct Worker {
     definitions: Arc<str>,
     limit: Duration,
     token: Token,
-    checker: Option<Checker>,
+    checker: Result<Checker, String>,
 }
 
 impl Worker {
+    /// Reads the definitions, which takes longer than most scripts.
+    fn prepare(&mut self) {
+        let made = catch_unwind(AssertUnwindSafe(|| new_checker(&self.definitions, self.limit, &self.token)));
+        self.checker = made.unwrap_or_else(|_| Err(String::from("the checker failed on the definitions")));
+    }
+
     fn check(&mut self, job: &TypeJob) -> TypeCheck {
         catch_unwind(AssertUnwindSafe(|| self.try_check(job))).unwrap_or_else(|_| {
-            self.checker = None;
+            self.prepare();
             TypeCheck::Skipped(String::from("the checker failed on it"))
         })
     }
@@ -198,11 +214,8 @@ impl Worker {
             return TypeCheck::Skipped(String::from("it is not UTF-8"));
         };
         let checker = match &mut self.checker {
-            Some(checker) => checker,
-            none => match new_checker(&self.definitions, self.limit, &self.token) {
-                Ok(checker) => none.insert(checker),
-                Err(error) => return TypeCheck::Skipped(error),
-            },
+            Ok(checker) => checker,
+            Err(error) => return TypeCheck::Skipped(error.clone()),
         };
         check(checker, job, text, self.limit)
     }
