@@ -9,6 +9,7 @@ use super::{CliError, Exit, locate};
 use crate::diagnostic::{Diagnostic, Severity, Summary};
 use crate::project::{display_name, find_root, load_specs, replace_file, resolve_inputs};
 use crate::script::definitions;
+use crate::spec::Tool;
 
 /// The file that is written; luau-lsp takes files of any name, and editors leave `.d.luau` out of what they check.
 const FILE: &str = "deftool.d.luau";
@@ -18,7 +19,7 @@ pub(super) fn run(options: &TypesOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
     let root = find_root(&place.folder)?;
     let load = load_specs(&resolve_inputs(&[], &root)?, &place.current)?;
-    let text = definitions(load.valid_tools().map(|loaded| &loaded.tool));
+    let text = definitions(load.valid_tools().map(|loaded| -> &Tool { &loaded.tool }));
     let errors: Vec<Diagnostic> =
         load.findings.iter().filter(|finding| finding.severity == Severity::Error).cloned().collect();
     say_findings(&errors, &load.sources);

@@ -23,16 +23,12 @@ pub(super) fn tell_types(load: &mut Load) {
             of_root.entry(Arc::clone(root)).or_default().push(index);
         }
     }
-    let mut places = Places::of(load);
+    let mut told = Vec::new();
     for (root, indices) in of_root {
-        let tools: Vec<Tool> = indices
+        let loaded: Vec<_> = indices.iter().filter_map(|index| load.tools.get(*index)).collect();
+        let tools: Vec<&Tool> = loaded.iter().map(|loaded| -> &Tool { &loaded.tool }).collect();
+        let scripts: HashMap<&str, &Arc<Script>> = loaded
             .iter()
-            .filter_map(|index| load.tools.get(*index))
-            .map(|loaded| loaded.tool.clone())
-            .collect();
-        let scripts: HashMap<&str, &Arc<Script>> = indices
-            .iter()
-            .filter_map(|index| load.tools.get(*index))
             .filter_map(|loaded| match &loaded.script {
                 ScriptState::Ready(script) => Some((&*script.tool, script)),
                 ScriptState::None | ScriptState::Broken(_) => None,
@@ -40,29 +36,32 @@ pub(super) fn tell_types(load: &mut Load) {
             .collect();
         let mut jobs = Vec::new();
         let mut of_job = Vec::new();
-        for types in tool_types(&tools) {
-            let Some(script) = scripts.get(types.tool().name.value.as_str()) else { continue };
+        for types in tool_types(tools.iter().copied()) {
+            let name = &types.tool().name;
+            let Some(script) = scripts.get(name.value.as_str()) else { continue };
             jobs.push(TypeJob {
                 file: script.file.clone(),
                 source: Arc::clone(&script.source),
                 modules: Arc::clone(&script.modules),
                 parameters: types.parameters(),
             });
-            of_job.push((types.tool(), Arc::clone(script)));
+            let at = Location { source: types.tool().source, span: name.span };
+            of_job.push((Arc::clone(&root), at, Arc::clone(script)));
         }
-        let results = check_types(&definitions(&tools), &jobs, TYPE_LIMIT);
-        for ((tool, script), result) in of_job.into_iter().zip(results) {
-            match result {
-                TypeCheck::Checked(problems) => {
-                    for problem in problems {
-                        places.tell(load, &root, &script, &problem);
-                    }
+        let results = check_types(&definitions(tools.iter().copied()), &jobs, TYPE_LIMIT);
+        told.extend(of_job.into_iter().zip(results));
+    }
+    let mut places = Places::of(load);
+    for ((root, at, script), result) in told {
+        match result {
+            TypeCheck::Checked(problems) => {
+                for problem in problems {
+                    places.tell(load, &root, &script, &problem);
                 }
-                TypeCheck::Skipped(why) => {
-                    let at = Location { source: tool.source, span: tool.name.span };
-                    let message = format!("the types of {} are not checked: {why}", script.file);
-                    load.findings.push(rules::script_type::finding(at, &message));
-                }
+            }
+            TypeCheck::Skipped(why) => {
+                let message = format!("the types of {} are not checked: {why}", script.file);
+                load.findings.push(rules::script_type::finding(at, &message));
             }
         }
     }

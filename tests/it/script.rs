@@ -89,7 +89,8 @@ fn run_source(source: &str) -> Result<Value, ToolError> {
 
 /// Runs a script whose arguments are called `names`, for tests of pages.
 pub(crate) fn run_script(source: &str, names: &[&str], arguments: Value) -> Result<Value, ToolError> {
-    run(with_parameters(source, names), arguments)
+    let context = CallContext { timeout: Some(Duration::from_secs(20)), ..CallContext::default() };
+    block_on(runner().call(Arc::new(with_parameters(source, names)), call(arguments), context))
 }
 
 fn asynchronous(source: &str) -> Script {

@@ -37,7 +37,7 @@ pub(super) struct Known<'m, 'f> {
 }
 
 impl<'m, 'f> Known<'m, 'f> {
-    /// `is_given`: whether a function is the one that gets the tool's arguments.
+    /// `given`: the function that gets the tool's arguments.
     pub(super) fn of(model: &'m SemanticModel<'f>, root: Block<'f>, given: Option<&Function<'f>>) -> Self {
         let mut set = SetLocals::default();
         root.visit(&mut set);
