@@ -38,6 +38,8 @@ pub(super) enum Command {
     Targets(TargetsOptions),
     /// Make specs of the tool definitions of others
     Import(ImportOptions),
+    /// Write the Luau types of what scripts are given, for editors
+    Types(TypesOptions),
     /// Run the examples of the specs and the tests of the scripts, without a model
     Test(TestOptions),
     /// Call one tool, validated, without a model
@@ -73,6 +75,10 @@ pub(super) struct CheckOptions {
     /// Say, too, what these APIs drop, weaken or refuse
     #[arg(long = "target", value_enum, value_name = "TARGET", value_delimiter = ',')]
     pub(super) targets: Vec<Target>,
+    /// Check the types of the scripts, too
+    #[cfg(feature = "types")]
+    #[arg(long)]
+    pub(super) types: bool,
     /// Exit with 1 on warnings, too
     #[arg(long)]
     pub(super) strict: bool,
@@ -176,6 +182,19 @@ pub(super) struct TargetsOptions {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TypesOptions {
+    /// Write deftool.d.luau into this folder; none: print it
+    #[arg(long, value_name = "DIR")]
+    pub(super) output: Option<PathBuf>,
+    /// Write nothing; exit with 1 if the file is not what would be written
+    #[arg(long, requires = "output")]
+    pub(super) check: bool,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]

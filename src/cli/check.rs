@@ -57,6 +57,8 @@ impl CheckOptions {
         LoadOptions {
             with_scripts: true,
             targets: self.targets.clone(),
+            #[cfg(feature = "types")]
+            checks_types: self.types,
             raises_denied: true,
             ..LoadOptions::default()
         }

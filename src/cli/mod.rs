@@ -29,6 +29,7 @@ mod show;
 mod targets;
 mod test;
 mod trust;
+mod types;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -120,6 +121,7 @@ pub fn main() -> ExitCode {
         Command::Compile(options) => compile::run(&options),
         Command::Targets(options) => Ok(targets::run(&options)),
         Command::Import(options) => import::run(&options),
+        Command::Types(options) => types::run(&options),
         Command::Test(options) => test::run(&options),
         Command::Call(options) => call::run(&options),
         Command::Bench(options) => bench::run(&options),

@@ -126,6 +126,8 @@ pub struct LoadOptions {
     pub with_scripts: bool,
     /// The APIs that the valid tools are held against.
     pub targets: Vec<Target>,
+    /// Whether the types of the scripts are checked, too; without the feature `types` nothing is.
+    pub checks_types: bool,
     /// Whether findings that the project denies become errors. The tools that they are about stay valid.
     pub raises_denied: bool,
 }
@@ -164,6 +166,10 @@ pub(super) fn load_through(
     let (mut load, levels) = read_specs(cache, inputs, from, &options.overlay)?;
     if options.with_scripts {
         load_scripts(cache, &mut load, &whole_roots(inputs), from);
+        #[cfg(feature = "types")]
+        if options.checks_types {
+            super::type_findings::tell_types(&mut load);
+        }
     }
     for &target in &options.targets {
         let mut losses: Vec<_> =

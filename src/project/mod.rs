@@ -4,6 +4,7 @@
 //! reads files, [`Generation`] is what a request runs on, [`LiveProject`] keeps the newest one at hand.
 
 mod cache;
+mod contract_findings;
 mod discover;
 mod generation;
 mod grants;
@@ -24,6 +25,8 @@ mod scripts;
 mod settle;
 mod spare;
 mod test_scripts;
+#[cfg(feature = "types")]
+mod type_findings;
 mod watch;
 #[cfg(feature = "cli")]
 mod watch_probe;

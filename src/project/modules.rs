@@ -91,7 +91,7 @@ impl Unit {
         for part in unit.parts.iter().skip(1) {
             let (line, what) = match part.file.contract() {
                 Err(problem) => (problem.line.unwrap_or(1), ModuleFault::Broken(problem.clone())),
-                Ok(Contract { returned: Returned::NoFunction(what) })
+                Ok(Contract { returned: Returned::NoFunction(what), .. })
                     if NO_VALUE.contains(&what.as_str()) =>
                 {
                     (1, ModuleFault::NoValue)

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Load;
+use super::contract_findings::{ContractTeller, tell_exit_tools};
 use super::load::ScriptState;
 use super::look::Looks;
 use super::modules::{ModuleFault, ModuleProblem};
@@ -26,6 +27,7 @@ pub(super) struct Teller<'f> {
     told_elisp: HashSet<SourceId>,
     /// By their names.
     files: HashMap<String, ToldFile>,
+    contracts: ContractTeller,
 }
 
 /// A script file or module that something was said about.
@@ -49,7 +51,13 @@ impl<'f> Teller<'f> {
         from: &'f Path,
     ) -> Self {
         let spare = SpareScripts::of(load, tools, whole, looks);
-        Self { from, spare, told_elisp: HashSet::new(), files: HashMap::new() }
+        Self {
+            from,
+            spare,
+            told_elisp: HashSet::new(),
+            files: HashMap::new(),
+            contracts: ContractTeller::default(),
+        }
     }
 
     /// Of the tools in order.
@@ -71,7 +79,12 @@ impl<'f> Teller<'f> {
                 self.tell_twin(load, tool, found);
                 let told = match contract {
                     Err(problem) => Err(self.tell_problem(load, tool, script, problem)),
-                    Ok(contract) => self.tell_contract(load, tool, script, contract),
+                    Ok(contract) => self.tell_contract(load, tool, script, contract).inspect(|()| {
+                        let file = self.files.entry(script.file.clone()).or_default();
+                        self.contracts.tell(load, tool, script, contract, |load| {
+                            file.source(load, script, tool.source)
+                        });
+                    }),
                 };
                 let modules = self.tell_modules(load, tool, problems);
                 told.and(modules).map(|()| script)
@@ -86,6 +99,7 @@ impl<'f> Teller<'f> {
     /// Of the scripts that no tool runs, once all tools were told of.
     pub(super) fn finish(self, load: &mut Load) {
         self.spare.tell(load, self.from);
+        tell_exit_tools(load, self.from);
     }
 
     fn tell_missing(&mut self, load: &mut Load, tool: &Tool, root: &Path) -> ToolError {
@@ -166,7 +180,10 @@ impl<'f> Teller<'f> {
                     let nowhere = Location { source: tool.source, span: Span::default() };
                     let swapped =
                         rules::swapped_parameters::check(nowhere, &script.tool, parameters, &expected);
-                    if let Some(finding) = swapped {
+                    let named = swapped.or_else(|| {
+                        rules::parameter_name::check(nowhere, &script.tool, parameters, &expected)
+                    });
+                    if let Some(finding) = named {
                         let primary = place(load, *line);
                         load.findings.push(Diagnostic { primary, ..finding });
                     }
@@ -222,8 +239,14 @@ fn name_of(tool: &Tool) -> Location {
 }
 
 impl ToldFile {
-    /// A line of the script, which thereby becomes one of the sources, of the project that `spec` is of.
+    /// A line of the script.
     fn place(&mut self, load: &mut Load, script: &Script, spec: SourceId, line: usize) -> Location {
+        let source = self.source(load, script, spec);
+        place_of_line(load, source, line)
+    }
+
+    /// The number of the script, which thereby becomes one of the sources, of the project that `spec` is of.
+    fn source(&mut self, load: &mut Load, script: &Script, spec: SourceId) -> SourceId {
         let source = *self.source.get_or_insert_with(|| {
             let text = String::from_utf8_lossy(&script.source).into_owned();
             load.sources.add(SourceFile::new(&*script.file, text))
@@ -231,11 +254,16 @@ impl ToldFile {
         if let Some(root) = load.roots.get(&spec).cloned() {
             load.roots.insert(source, root);
         }
-        let text = load.sources.get(source).map_or("", |file| &file.text);
-        let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
-        let of_line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
-        let indent = of_line.len() - of_line.trim_start().len();
-        let span = Span::new(start + indent, start + of_line.trim_end().len().max(indent));
-        Location { source, span }
+        source
     }
+}
+
+/// A line of a source, from 1, without the blanks around it.
+pub(super) fn place_of_line(load: &Load, source: SourceId, line: usize) -> Location {
+    let text = load.sources.get(source).map_or("", |file| &file.text);
+    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+    let of_line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
+    let indent = of_line.len() - of_line.trim_start().len();
+    let span = Span::new(start + indent, start + of_line.trim_end().len().max(indent));
+    Location { source, span }
 }

@@ -1,11 +1,16 @@
-//! Reads from Luau bytecode what a script's top level returns, without running it.
+//! Reads from Luau bytecode what a script's top level returns and which globals its functions use, without running it.
 //!
 //! mlua shows a function's parameters only once the function exists, and to make a script's function exist is to run
 //! the script. The compiler's output says the same: the main function's one `RETURN`, the instruction that last wrote
 //! its register, and the child function which that made. Anything less plain than that (several returns with a value,
 //! a result that a jump may choose, a call) is [`MainReturn::Unknown`], as is bytecode of a version this does not know.
 //!
+//! Globals are what the compiler found to be none of a function's locals: nothing shadows them. What a local was set to
+//! is not followed: `local h = http` is a use of `http`, and what is done with `h` is not known.
+//!
 //! Source: Luau 0.740, `VM/src/lvmload.cpp` and `Common/include/Luau/Bytecode.h`, read in November 2026.
+
+use std::collections::HashSet;
 
 /// A function as its bytecode describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +33,38 @@ pub(super) enum MainReturn {
     Unknown,
 }
 
-/// What the main function of `bytecode` returns; `None` when it is not bytecode as this module knows it.
-pub(super) fn main_return(bytecode: &[u8]) -> Option<MainReturn> {
+/// A use of a global: its first of its kind in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GlobalUse {
+    /// The global's name, then those of the fields that are read off it: `http`, `get`; three at most.
+    pub path: Vec<String>,
+    /// What is done with it.
+    pub access: GlobalAccess,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+/// What is done with a global.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GlobalAccess {
+    /// It is read.
+    Read,
+    /// It is set.
+    Set,
+    /// It is made a function where the file is loaded: `function helper() … end`.
+    Defined,
+}
+
+/// What is read of one chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reading {
+    pub(super) returned: MainReturn,
+    /// In the order of their lines, each kind of use of each path once.
+    pub(super) globals: Vec<GlobalUse>,
+}
+
+/// What `bytecode` says; `None` when it is not bytecode as this module knows it.
+pub(super) fn read(bytecode: &[u8]) -> Option<Reading> {
     let mut reader = Reader { rest: bytecode };
     let version = reader.byte()?;
     if !(4..=9).contains(&version) {
@@ -48,8 +83,20 @@ pub(super) fn main_return(bytecode: &[u8]) -> Option<MainReturn> {
         }
     }
     let functions = (0..reader.varint()?).map(|_| reader.function(&strings)).collect::<Option<Vec<_>>>()?;
-    let main = functions.get(reader.varint()?)?;
-    Some(main.returned(&functions))
+    let main_index = reader.varint()?;
+    let main = functions.get(main_index)?;
+    Some(Reading { returned: main.returned(&functions), globals: globals(&functions, main_index, &strings) })
+}
+
+fn globals(functions: &[FunctionCode], main: usize, strings: &[String]) -> Vec<GlobalUse> {
+    let mut found = Vec::new();
+    for (index, function) in functions.iter().enumerate() {
+        function.globals(index == main, strings, &mut found);
+    }
+    found.sort_by_key(|used| used.line);
+    let mut seen = HashSet::new();
+    found.retain(|used| seen.insert((used.path.clone(), used.access)));
+    found
 }
 
 struct Reader<'b> {
@@ -59,6 +106,7 @@ struct Reader<'b> {
 struct FunctionCode {
     shape: FunctionShape,
     code: Vec<Instruction>,
+    lines: Lines,
     constants: Vec<Constant>,
     children: Vec<usize>,
 }
@@ -66,6 +114,8 @@ struct FunctionCode {
 #[derive(Clone, Copy)]
 enum Constant {
     Value(&'static str),
+    /// Its number among the strings, from 1.
+    String(usize),
     Function(usize),
 }
 
@@ -118,12 +168,7 @@ impl<'b> Reader<'b> {
         let children = (0..self.varint()?).map(|_| self.varint()).collect::<Option<Vec<_>>>()?;
         let line = self.varint()?;
         let _name = self.varint()?;
-        if self.byte()? != 0 {
-            let gap = u32::from(self.byte()?);
-            self.take(length)?;
-            let intervals = (length.checked_sub(1)?.checked_shr(gap)?) + 1;
-            self.take(intervals.checked_mul(4)?)?;
-        }
+        let lines = if self.byte()? == 0 { Lines::default() } else { self.lines(length)? };
         let mut names = vec![String::new(); usize::from(parameters)];
         if self.byte()? != 0 {
             for _ in 0..self.varint()? {
@@ -145,9 +190,28 @@ impl<'b> Reader<'b> {
         Some(FunctionCode {
             shape: FunctionShape { parameters: names, is_vararg, line },
             code,
+            lines,
             constants,
             children,
         })
+    }
+
+    /// A line is that of its interval and what was added up since the start: a byte, which wraps.
+    fn lines(&mut self, length: usize) -> Option<Lines> {
+        let gap = u32::from(self.byte()?);
+        let mut offset = 0_u8;
+        let mut offsets = Vec::with_capacity(length);
+        for added in self.take(length)? {
+            offset = offset.wrapping_add(*added);
+            offsets.push(offset);
+        }
+        let mut line = 0_i32;
+        let intervals = length.checked_sub(1)?.checked_shr(gap)? + 1;
+        let starts = (0..intervals).map(|_| {
+            line = line.wrapping_add(self.word()?.cast_signed());
+            Some(line)
+        });
+        Some(Lines { gap, starts: starts.collect::<Option<_>>()?, offsets })
     }
 
     fn code(&mut self, length: usize) -> Option<Vec<Instruction>> {
@@ -168,10 +232,7 @@ impl<'b> Reader<'b> {
             0 => Constant::Value("nil"),
             1 => self.skip(1, "a boolean")?,
             2 => self.skip(8, "a number")?,
-            3 => {
-                self.varint()?;
-                Constant::Value("a string")
-            }
+            3 => Constant::String(self.varint()?),
             4 => self.skip(4, "an imported value")?,
             5 => {
                 for _ in 0..self.varint()? {
@@ -232,6 +293,7 @@ impl FunctionCode {
         }
         let constant = |index: usize| match self.constants.get(index) {
             Some(Constant::Value(what)) => MainReturn::Other(what),
+            Some(Constant::String(_)) => MainReturn::Other("a string"),
             Some(Constant::Function(function)) => shape(functions, *function),
             None => MainReturn::Unknown,
         };
@@ -248,6 +310,87 @@ impl FunctionCode {
             }
             _ => MainReturn::Unknown,
         }
+    }
+}
+
+impl FunctionCode {
+    /// Adds the globals that this function uses.
+    fn globals(&self, is_main: bool, strings: &[String], found: &mut Vec<GlobalUse>) {
+        let text = |constant: usize| match self.constants.get(constant) {
+            Some(Constant::String(number)) => strings.get(number.wrapping_sub(1)).cloned(),
+            Some(Constant::Value(_) | Constant::Function(_)) | None => None,
+        };
+        let targets: HashSet<usize> = self.code.iter().filter_map(|code| code.target()).collect();
+        for (index, code) in self.code.iter().enumerate() {
+            let (mut path, access) = match code.op() {
+                op::GETIMPORT => (code.import().map_while(text).collect::<Vec<_>>(), GlobalAccess::Read),
+                op::GETGLOBAL => (text(code.aux as usize).into_iter().collect(), GlobalAccess::Read),
+                op::SETGLOBAL => {
+                    let is_definition = is_main && self.is_closure_made(index, code.a());
+                    let access = if is_definition { GlobalAccess::Defined } else { GlobalAccess::Set };
+                    (text(code.aux as usize).into_iter().collect(), access)
+                }
+                _ => continue,
+            };
+            if access == GlobalAccess::Read
+                && let Some(field) = self.field_read(index, code.a(), &targets)
+            {
+                path.extend(text(field));
+            }
+            if !path.is_empty() {
+                found.push(GlobalUse {
+                    path,
+                    access,
+                    line: self.lines.at(code.at).unwrap_or(self.shape.line),
+                });
+            }
+        }
+    }
+}
+
+/// How many instructions, a method's arguments, may stand between a global and the field that is read of it.
+const NEAR: usize = 32;
+
+impl FunctionCode {
+    /// The field that is read off what the instruction `index` loads into `register`, before anything else can be there.
+    fn field_read(&self, index: usize, register: u8, targets: &HashSet<usize>) -> Option<usize> {
+        for code in self.code.get(index + 1..)?.iter().take(NEAR) {
+            if targets.contains(&code.at) {
+                return None;
+            }
+            if matches!(code.op(), op::GETTABLEKS | op::NAMECALL) && code.b() == register {
+                return Some(code.aux as usize);
+            }
+            if code.writes(register) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Whether what `register` holds at the instruction `index` was made a function right before.
+    fn is_closure_made(&self, index: usize, register: u8) -> bool {
+        let before = self.code.get(..index).unwrap_or_default();
+        let made = before.iter().rev().find(|code| code.op() != op::CAPTURE);
+        made.is_some_and(|code| matches!(code.op(), op::NEWCLOSURE | op::DUPCLOSURE) && code.a() == register)
+    }
+}
+
+/// The lines of a function's instructions.
+#[derive(Default)]
+struct Lines {
+    /// An interval has two to the power of this many words.
+    gap: u32,
+    starts: Vec<i32>,
+    offsets: Vec<u8>,
+}
+
+impl Lines {
+    /// Of the instruction at a word, from 1.
+    fn at(&self, word: usize) -> Option<usize> {
+        let start = self.starts.get(word.checked_shr(self.gap)?)?;
+        let offset = self.offsets.get(word)?;
+        usize::try_from(start.checked_add(i32::from(*offset))?).ok().filter(|line| *line > 0)
     }
 }
 
@@ -275,6 +418,12 @@ impl Instruction {
     /// The operand D of an instruction for which it is an index.
     fn d(self) -> usize {
         (self.word >> 16) as usize
+    }
+
+    /// The constants that a path of globals is made of: ten bits each, their number in the two above.
+    fn import(self) -> impl Iterator<Item = usize> {
+        let aux = self.aux;
+        [20, 10, 0].into_iter().take((aux >> 30) as usize).map(move |shift| ((aux >> shift) & 0x3FF) as usize)
     }
 
     /// Where it may jump to. Fast calls jump over the plain way of doing the same, which changes nothing here.
@@ -308,6 +457,10 @@ mod op {
     pub(super) const LOADN: u8 = 4;
     pub(super) const LOADK: u8 = 5;
     pub(super) const MOVE: u8 = 6;
+    pub(super) const GETGLOBAL: u8 = 7;
+    pub(super) const SETGLOBAL: u8 = 8;
+    pub(super) const GETIMPORT: u8 = 12;
+    pub(super) const GETTABLEKS: u8 = 15;
     pub(super) const NEWCLOSURE: u8 = 19;
     pub(super) const NAMECALL: u8 = 20;
     pub(super) const CALL: u8 = 21;
@@ -321,6 +474,7 @@ mod op {
     pub(super) const DUPCLOSURE: u8 = 64;
     pub(super) const LOADKX: u8 = 66;
     pub(super) const JUMPX: u8 = 67;
+    pub(super) const CAPTURE: u8 = 70;
 
     /// Whether a second word follows.
     pub(super) fn has_aux(op: u8) -> bool {

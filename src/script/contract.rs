@@ -1,4 +1,5 @@
-//! What a script is, seen without running it: whether it compiles, what its top level returns, which parameters.
+//! What a script is, seen without running it: whether it compiles, what its top level returns, which parameters,
+//! which globals it uses.
 //!
 //! In: a [`Script`] or a [`Module`]. Out: a [`Contract`], from which the layer above makes findings against the spec, or the
 //! [`LoadProblem`] that every call would meet. Nothing is executed: the parameters are read from the compiled
@@ -6,9 +7,8 @@
 
 use mlua::chunk::Compiler;
 
-use super::bytecode::{self, MainReturn};
-use super::module::Module;
-use super::{MAX_SOURCE, Script, error};
+use super::bytecode::{self, GlobalUse, MainReturn};
+use super::{MAX_SOURCE, Module, Script, error};
 use crate::tool::{ToolError, ToolErrorKind};
 
 /// Most times that the word `function` may occur in a source.
@@ -37,6 +37,8 @@ impl LoadProblem {
 pub struct Contract {
     /// What the top level returns, as far as it can be known.
     pub returned: Returned,
+    /// The globals that it uses, in the order of their lines: each kind of use of each once.
+    pub globals: Vec<GlobalUse>,
 }
 
 /// What a top level returns.
@@ -74,16 +76,19 @@ pub fn check_module(module: &Module) -> Result<Contract, LoadProblem> {
 }
 
 fn contract_of(bytecode: &[u8]) -> Contract {
-    let returned = match bytecode::main_return(bytecode) {
-        Some(MainReturn::Function(function)) => Returned::Function {
+    let Some(reading) = bytecode::read(bytecode) else {
+        return Contract { returned: Returned::Unknown, globals: Vec::new() };
+    };
+    let returned = match reading.returned {
+        MainReturn::Function(function) => Returned::Function {
             parameters: function.parameters,
             is_vararg: function.is_vararg,
             line: function.line,
         },
-        Some(MainReturn::Other(what)) => Returned::NoFunction(String::from(what)),
-        Some(MainReturn::Unknown) | None => Returned::Unknown,
+        MainReturn::Other(what) => Returned::NoFunction(String::from(what)),
+        MainReturn::Unknown => Returned::Unknown,
     };
-    Contract { returned }
+    Contract { returned, globals: reading.globals }
 }
 
 /// Compiles `source`, which messages call `file`. The compiler allocates outside any memory limit, so the source is

@@ -34,6 +34,7 @@ mod error;
 mod host;
 mod interrupt;
 mod io;
+mod libraries;
 mod loader;
 mod local;
 mod module;
@@ -42,6 +43,7 @@ mod pool;
 mod runner;
 mod sandbox;
 mod testing;
+mod types;
 mod vm;
 
 use std::fmt;
@@ -49,15 +51,22 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub use bytecode::{GlobalAccess, GlobalUse};
 pub use contract::{Contract, LoadProblem, Returned, check_module, check_script};
 pub use host::{FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables};
+pub use libraries::{is_known_global, known_globals};
 pub use local::LocalVm;
-pub use module::{Module, Require, module_path, required};
+pub use module::{Module, Require, mentions, module_path, required};
 pub use permission::{PathGrant, Permissions};
 pub use runner::{RunnerOptions, ScriptRunner};
 pub use testing::{
     TestEnd, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, list_tests, run_test,
 };
+pub use types::definitions;
+#[cfg(feature = "types")]
+pub(crate) use types::tool_types;
+#[cfg(feature = "types")]
+pub use types::{TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types};
 
 /// The time limit of a call when neither the caller nor the spec says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

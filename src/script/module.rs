@@ -62,12 +62,33 @@ pub struct Require {
     pub line: usize,
 }
 
+/// What other Lua programs require, and what there is instead.
+const PACKAGES: [(&[&str], &str); 5] = [
+    (&["json", "cjson", "dkjson", "lunajson", "rapidjson"], "`json` is a global of every script"),
+    (
+        &["http", "socket", "socket.http", "ssl.https", "http.request", "requests", "ltn12"],
+        "`http` is a global of every script, and makes requests under `:allow (:net …)`",
+    ),
+    (
+        &["lfs", "io", "path", "pl.path"],
+        "`fs` is a global of every script, and reads under `:allow (:read …)`",
+    ),
+    (
+        &["os", "string", "table", "math", "utf8", "bit32", "coroutine"],
+        "Luau's libraries are globals of every script",
+    ),
+    (&["inspect", "serpent", "pl.pretty"], "`json.encode` makes a text of any value"),
+];
+
 /// Which module `wanted` names in `file`: a path without extension, to compare with [`Module::path`].
 ///
 /// # Errors
 /// One clause that says what to write instead.
 pub fn module_path(file: &str, wanted: &str) -> Result<String, String> {
     if !(wanted.starts_with("./") || wanted.starts_with("../")) {
+        if let Some((_, instead)) = PACKAGES.iter().find(|(names, _)| names.contains(&wanted)) {
+            return Err(format!("there are no packages; {instead}"));
+        }
         let name = wanted.trim_start_matches(['@', '/']).trim_start_matches("lib/");
         let name = without_extension(name);
         return Err(format!("a path starts with `./` or `../`, as in `require(\"./lib/{name}\")`"));
@@ -85,8 +106,28 @@ fn without_extension(file: &str) -> &str {
 
 /// What `source` requires, in order; comments and strings are not looked into.
 pub fn required(source: &[u8]) -> Vec<Require> {
-    let mut scanner = Scanner { source, at: 0 };
     let mut found = Vec::new();
+    each_word(source, |scanner, word, before| {
+        // A member or a method called so is something else.
+        if word == b"require" && !matches!(before, b'.' | b':') {
+            found.push((scanner.line(), scanner.read_argument()));
+        }
+    });
+    let text = |wanted: Vec<u8>| String::from_utf8_lossy(&wanted).into_owned();
+    // A line is counted from the start: most sources require little.
+    found.into_iter().map(|(line, wanted)| Require { wanted: wanted.map(text), line }).collect()
+}
+
+/// How often `source` has `name` as a word outside of comments and strings.
+pub fn mentions(source: &[u8], name: &str) -> usize {
+    let mut count = 0;
+    each_word(source, |_, word, _| count += usize::from(word == name.as_bytes()));
+    count
+}
+
+/// Calls `visit` with every word outside of comments and strings, and with what stands before it.
+fn each_word<'s>(source: &'s [u8], mut visit: impl FnMut(&mut Scanner<'s>, &'s [u8], u8)) {
+    let mut scanner = Scanner { source, at: 0 };
     // Open braces of interpolated strings: how many plain braces are open inside each.
     let mut interpolations: Vec<usize> = Vec::new();
     let mut before = b' ';
@@ -121,11 +162,8 @@ pub fn required(source: &[u8]) -> Vec<Require> {
                 }
             }
             _ if is_word(byte) => {
-                let (line, word) = (scanner.line(), scanner.read_word());
-                // A member or a method called so is something else.
-                if word == b"require" && !matches!(before, b'.' | b':') {
-                    found.push((line, scanner.read_argument()));
-                }
+                let word = scanner.read_word();
+                visit(&mut scanner, word, before);
             }
             _ => scanner.at += 1,
         }
@@ -133,9 +171,6 @@ pub fn required(source: &[u8]) -> Vec<Require> {
             before = byte;
         }
     }
-    let text = |wanted: Vec<u8>| String::from_utf8_lossy(&wanted).into_owned();
-    // A line is counted from the start: most sources require little.
-    found.into_iter().map(|(line, wanted)| Require { wanted: wanted.map(text), line }).collect()
 }
 
 fn is_word(byte: u8) -> bool {
@@ -306,6 +341,7 @@ mod tests {
             ("scripts/lib/net/d.lua", "../e", Ok("scripts/lib/e")),
             ("../p/scripts/a.lua", "./lib/d", Ok("../p/scripts/lib/d")),
             ("scripts/a.lua", "d", Err("./lib/d")),
+            ("scripts/a.lua", "cjson", Err("`json` is a global")),
             ("scripts/a.lua", "lib/d.lua", Err("./lib/d")),
             ("scripts/a.lua", "./lib/d.lua", Err("./lib/d")),
         ] {

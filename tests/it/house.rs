@@ -20,10 +20,12 @@ const ROOMS: [&str; 12] = [
 ];
 
 /// Heavy crates and the rooms they may be used in.
-const HOMES: [(&str, &[&str]); 15] = [
+const HOMES: [(&str, &[&str]); 17] = [
     ("lexpr", &["syntax"]),
     ("jsonschema", &["schema"]),
     ("mlua", &["script"]),
+    ("luau_analysis", &["script"]),
+    ("luau_syntax", &["script"]),
     ("reqwest", &["worker", "script"]),
     ("regex_automata", &["script"]),
     ("ignore", &["script"]),

@@ -39,6 +39,7 @@ mod syntax;
 mod targets;
 mod test_command;
 mod trust;
+mod types;
 mod values;
 mod worker;
 mod write;

@@ -14,7 +14,7 @@ use deftool::script::{
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use serde_json::{Value, json};
 
-mod attacks;
+pub(crate) mod attacks;
 mod calls;
 mod files;
 mod fixture;
@@ -90,6 +90,12 @@ fn run(script: Script, arguments: Value) -> Result<Value, ToolError> {
 
 fn run_source(source: &str) -> Result<Value, ToolError> {
     run(script(source), json!({}))
+}
+
+/// Runs a script whose arguments are called `names`, for tests of pages.
+pub(crate) fn run_script(source: &str, names: &[&str], arguments: Value) -> Result<Value, ToolError> {
+    let context = CallContext { timeout: Some(Duration::from_secs(20)), ..CallContext::default() };
+    block_on(runner().call(Arc::new(with_parameters(source, names)), call(arguments), context))
 }
 
 fn asynchronous(source: &str) -> Script {

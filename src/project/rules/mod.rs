@@ -30,6 +30,14 @@ rules! {
     circular_require: CIRCULAR_REQUIRE,
     computed_require: COMPUTED_REQUIRE,
     module_without_value: MODULE_WITHOUT_VALUE,
+    unknown_global: UNKNOWN_GLOBAL,
+    lost_global: LOST_GLOBAL,
+    missing_permission: MISSING_PERMISSION,
+    unused_permission: UNUSED_PERMISSION,
+    parameter_name: PARAMETER_NAME,
+    unused_callback: UNUSED_CALLBACK,
+    exit_tool_script: EXIT_TOOL_SCRIPT,
+    script_type: SCRIPT_TYPE,
 }
 
 /// Every rule there is, in the order of their codes.

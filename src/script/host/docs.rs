@@ -61,7 +61,22 @@ impl FunctionDoc {
     }
 }
 
+/// The functions of a table with several permissions that only look.
+const LOOKING: [&str; 7] = ["read", "read_bytes", "lines", "list", "stat", "glob", "exists"];
+
 impl TableDoc {
+    /// The key of `:allow` without which `function` is refused, as in `read`.
+    pub fn permission(&self, function: &str) -> Option<&'static str> {
+        match self.permissions {
+            [] => None,
+            [only] => Some(only),
+            several => {
+                let wanted = if LOOKING.contains(&function) { "read" } else { "write" };
+                several.iter().copied().find(|key| *key == wanted)
+            }
+        }
+    }
+
     pub(super) const fn new(name: &'static str, about: &'static str) -> Self {
         Self { name, about, permissions: &[], types: "", values: &[], functions: &[] }
     }

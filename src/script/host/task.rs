@@ -31,13 +31,13 @@ pub(super) const DOC: TableDoc = TableDoc {
         .fails("While the script loads, in a sort comparator, a gsub callback and a metamethod: nothing can wait there."),
         FunctionDoc::new(
             "spawn",
-            "(called: (...any) -> (), ...any) -> ()",
+            "(called: (...any) -> ...any, ...any) -> ()",
             "Runs a function beside the current one, from the next time that one waits or ends.",
         )
         .fails("More than 1,000 tasks at a time."),
         FunctionDoc::new(
             "delay",
-            "(seconds: number, called: (...any) -> (), ...any) -> ()",
+            "(seconds: number, called: (...any) -> ...any, ...any) -> ()",
             "The same after a number of seconds.",
         ),
     ],

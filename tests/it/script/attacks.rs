@@ -135,10 +135,10 @@ fn every_attack_ends_as_expected_and_the_runner_lives() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-#[test]
-fn a_hostile_source_does_not_crash_the_compiler() {
-    let many = |piece: &str, most: usize| piece.repeat(most.min((1 << 20) / piece.len() - 10));
-    let sources = [
+/// Sources of about `size` bytes at most that are hard to read.
+pub(crate) fn hostile_sources(size: usize) -> Vec<(&'static str, String)> {
+    let many = |piece: &str, most: usize| piece.repeat(most.min((size / piece.len()).saturating_sub(10)));
+    vec![
         ("parentheses", format!("return {}", many("(", 200_000))),
         ("closed parentheses", format!("return {}1{}", many("(", 200_000), many(")", 200_000))),
         ("tables", format!("return {}{}", many("{", 200_000), many("}", 200_000))),
@@ -193,8 +193,12 @@ fn a_hostile_source_does_not_crash_the_compiler() {
         ("long string", format!("return '{}'", many("a", 1_000_000))),
         ("escapes", format!("return '{}'", many("\\u{10FFFF}", 100_000))),
         ("broken bytes", String::from("return '\u{FFFD}'")),
-    ];
-    for (name, source) in sources {
+    ]
+}
+
+#[test]
+fn a_hostile_source_does_not_crash_the_compiler() {
+    for (name, source) in hostile_sources(1 << 20) {
         let started = Instant::now();
         let contract = check_script(&script(&source));
         let took = started.elapsed();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use deftool::script::host_tables;
+use deftool::script::{host_tables, is_known_global, known_globals};
 
 use super::*;
 
@@ -20,5 +20,38 @@ fn every_field_of_a_host_table_is_documented() {
         // Values that are computed when they are read are no fields.
         let told: BTreeSet<&str> = told.chain(values.filter(|name| found.contains(name))).collect();
         assert_eq!(found, told, "{}", doc.name);
+    }
+}
+
+/// Also holds the known names of Luau's libraries to what is there.
+#[test]
+fn every_global_of_a_script_is_known() {
+    let source = "return function()
+        local names = json.array({})
+        for name, value in _G do
+            table.insert(names, name)
+            if type(value) == 'table' and name ~= '_G' then
+                for field in value do table.insert(names, name .. '.' .. field) end
+            end
+        end
+        return names
+    end";
+    let names = run_source(source).unwrap();
+    let found: Vec<Vec<&str>> = names
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .map(|name| name.split('.').collect())
+        .collect();
+    for path in &found {
+        assert!(is_known_global(path), "{} is not known", path.join("."));
+    }
+    for wrong in [&["io"][..], &["os", "execute"], &["string", "trim"], &["json", "parse"], &["loadstring"]] {
+        assert!(!is_known_global(wrong), "{wrong:?}");
+    }
+    // A name too many would hide a mistake.
+    for name in known_globals().into_iter().filter(|name| !name.starts_with("tool.")) {
+        assert!(found.iter().any(|path| path.join(".") == name), "there is no {name}");
     }
 }

@@ -1,0 +1,250 @@
+//! What is said of the names that a script uses: globals that are not there or are lost, host functions without their
+//! permission and permissions without a use, a callback that is never mentioned.
+//!
+//! All of it is read off the bytecode ([`crate::script::Contract`]); nothing is run.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use super::Load;
+use super::read::display_name;
+use super::rules;
+use super::script_findings::place_of_line;
+use super::scripts::find_script;
+use crate::script::{
+    Contract, GlobalAccess, GlobalUse, Returned, Script, check_module, host_tables, is_known_global, mentions,
+};
+use crate::spec::rules::USELESS_ON_EXIT;
+use crate::spec::{Permissions, Tool, ToolKind};
+use crate::text::{Location, SourceFile, SourceId, Span};
+
+/// Most findings about the globals of one file: a file that has more is not written for this.
+const MAX_OF_FILE: usize = 20;
+
+/// Tells of each file once, of each tool's permissions apart.
+#[derive(Default)]
+pub(super) struct ContractTeller {
+    /// The files whose globals were told of.
+    told: HashSet<String>,
+    /// The numbers of the modules among the sources.
+    modules: HashMap<String, SourceId>,
+}
+
+impl ContractTeller {
+    /// Of a script that fits its spec as far as calls go; `script_source` is its number among the sources, made when it is
+    /// needed.
+    pub(super) fn tell(
+        &mut self,
+        load: &mut Load,
+        tool: &Tool,
+        script: &Script,
+        contract: &Contract,
+        mut script_source: impl FnMut(&mut Load) -> SourceId,
+    ) {
+        let is_new = self.told.insert(script.file.clone());
+        let mut uses = Uses::default();
+        for used in &contract.globals {
+            uses.add(used);
+            let denied = denied(used, &tool.permissions);
+            if denied.is_some() {
+                let source = script_source(load);
+                tell_denied(load, source, tool, used, denied);
+            }
+        }
+        if is_new {
+            let findings = mistakes(&contract.globals);
+            if !findings.is_empty() {
+                let source = script_source(load);
+                tell_mistakes(load, source, &findings);
+            }
+        }
+        if tool.is_async
+            && let Returned::Function { parameters, line, .. } = &contract.returned
+            && let Some(callback) = parameters.first().filter(|name| !name.is_empty())
+            && !takes_argument_first(tool, callback)
+            && mentions(&script.source, callback) <= 1
+        {
+            let source = script_source(load);
+            let at = place_of_line(load, source, *line);
+            load.findings.push(rules::unused_callback::finding(at, &script.tool, callback));
+        }
+        for module in script.modules.iter() {
+            let Ok(contract) = check_module(module) else { continue };
+            let globals = contract.globals;
+            let is_new = self.told.insert(module.file.clone());
+            let wrong = if is_new { mistakes(&globals) } else { Vec::new() };
+            let denied_here: Vec<_> = globals
+                .iter()
+                .inspect(|used| uses.add(used))
+                .filter_map(|used| Some((used, denied(used, &tool.permissions)?)))
+                .collect();
+            if wrong.is_empty() && denied_here.is_empty() {
+                continue;
+            }
+            let root = load.roots.get(&tool.source).cloned();
+            let source = *self.modules.entry(module.file.clone()).or_insert_with(|| {
+                let text = String::from_utf8_lossy(&module.source).into_owned();
+                load.sources.add(SourceFile::new(&*module.file, text))
+            });
+            load.roots.extend(root.map(|root| (source, root)));
+            tell_mistakes(load, source, &wrong);
+            for (used, denied) in denied_here {
+                tell_denied(load, source, tool, used, Some(denied));
+            }
+        }
+        let at = Location { source: tool.source, span: tool.name.span };
+        for (key, table) in uses.unused(&tool.permissions) {
+            load.findings.push(rules::unused_permission::finding(at, &script.tool, key, table));
+        }
+    }
+}
+
+/// Whether the parameter where the callback should be is called as an argument: that is told as such.
+fn takes_argument_first(tool: &Tool, parameter: &str) -> bool {
+    let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+    tool.arguments.iter().any(|argument| plain(&argument.name.value) == plain(parameter))
+}
+
+/// Of scripts that exit tools have.
+pub(super) fn tell_exit_tools(load: &mut Load, from: &Path) {
+    let mut findings = Vec::new();
+    for loaded in &load.tools {
+        let tool = &loaded.tool;
+        let is_exit = tool.kind == ToolKind::Exit && tool.valid;
+        let Some(root) = load.root_of(tool.source).filter(|_| is_exit) else { continue };
+        let Some(script) = find_script(root, loaded) else { continue };
+        // Where the spec names the script, that is told.
+        let form = tool.span.range();
+        if load.findings.iter().any(|finding| {
+            *finding.rule == USELESS_ON_EXIT
+                && finding.primary.source == tool.source
+                && form.contains(&finding.primary.span.range().start)
+        }) {
+            continue;
+        }
+        let at = Location { source: tool.source, span: tool.name.span };
+        let file = display_name(&script, from);
+        findings.push(rules::exit_tool_script::finding(at, &tool.name.value, &file));
+    }
+    load.findings.append(&mut findings);
+}
+
+/// The globals that are not there, and those that are lost.
+fn mistakes(globals: &[GlobalUse]) -> Vec<&GlobalUse> {
+    let name = |used: &GlobalUse| used.path.first().cloned().unwrap_or_default();
+    let set: HashSet<String> =
+        globals.iter().filter(|used| used.access != GlobalAccess::Read).map(name).collect();
+    let mut told = HashSet::new();
+    let is_mistake = |used: &&GlobalUse| {
+        let path: Vec<&str> = used.path.iter().map(String::as_str).collect();
+        let wrong = match used.access {
+            GlobalAccess::Read => !is_known_global(&path) && !set.contains(&name(used)),
+            GlobalAccess::Set => true,
+            GlobalAccess::Defined => false,
+        };
+        // A name that is not there is told once, whatever is read of it.
+        let known = usize::from(path.first().is_some_and(|name| is_known_global(&[name])));
+        wrong && told.insert((used.access, used.path.iter().take(known + 1).cloned().collect::<Vec<_>>()))
+    };
+    globals.iter().filter(is_mistake).take(MAX_OF_FILE).collect()
+}
+
+fn tell_mistakes(load: &mut Load, source: SourceId, mistakes: &[&GlobalUse]) {
+    for used in mistakes {
+        let at = place(load, source, used);
+        let finding = match used.access {
+            GlobalAccess::Read => rules::unknown_global::finding(at, &used.path),
+            GlobalAccess::Set | GlobalAccess::Defined => {
+                let name = used.path.first().map_or("", String::as_str);
+                rules::lost_global::finding(at, name, is_known_global(&[name]))
+            }
+        };
+        load.findings.push(finding);
+    }
+}
+
+fn tell_denied(
+    load: &mut Load,
+    source: SourceId,
+    tool: &Tool,
+    used: &GlobalUse,
+    denied: Option<(String, &'static str)>,
+) {
+    if let Some((function, key)) = denied {
+        let at = place(load, source, used);
+        load.findings.push(rules::missing_permission::finding(at, &tool.name.value, &function, key));
+    }
+}
+
+/// The host function that `used` is, and the permission that it lacks.
+fn denied(used: &GlobalUse, allowed: &Permissions) -> Option<(String, &'static str)> {
+    let (key, function) = needed(used)?;
+    list(allowed, key).is_empty().then_some((function, key))
+}
+
+fn needed(used: &GlobalUse) -> Option<(&'static str, String)> {
+    let [table, function, ..] = used.path.as_slice() else { return None };
+    let doc = host_tables().iter().find(|doc| doc.name == *table && used.access == GlobalAccess::Read)?;
+    doc.functions.iter().find(|known| known.name == *function)?;
+    Some((doc.permission(function)?, format!("{table}.{function}")))
+}
+
+/// Which permissions a script and its modules use.
+#[derive(Default)]
+struct Uses {
+    keys: HashSet<&'static str>,
+}
+
+impl Uses {
+    fn add(&mut self, used: &GlobalUse) {
+        if let Some((key, _)) = needed(used) {
+            self.keys.insert(key);
+            return;
+        }
+        // A table that is handed on, or all of them: what is done with it is not known.
+        let name = used.path.first().map_or("", String::as_str);
+        let tables = host_tables().iter().filter(|doc| doc.name == name || name == "_G");
+        self.keys.extend(tables.flat_map(|doc| doc.permissions));
+    }
+
+    /// The permissions that are granted in vain, and the table that they are for.
+    fn unused(&self, allowed: &Permissions) -> Vec<(&'static str, &'static str)> {
+        let of_table =
+            |doc: &'static crate::script::TableDoc| doc.permissions.iter().map(move |key| (*key, doc.name));
+        host_tables()
+            .iter()
+            .flat_map(of_table)
+            .filter(|(key, _)| !list(allowed, key).is_empty() && !self.keys.contains(key))
+            .collect()
+    }
+}
+
+fn list<'p>(allowed: &'p Permissions, key: &str) -> &'p [String] {
+    match key {
+        "net" => &allowed.net,
+        "read" => &allowed.read,
+        "write" => &allowed.write,
+        "run" => &allowed.run,
+        "env" => &allowed.env,
+        _ => &[],
+    }
+}
+
+/// Where `used` stands: its name, or the line that it is in.
+fn place(load: &Load, source: SourceId, used: &GlobalUse) -> Location {
+    let at = place_of_line(load, source, used.line);
+    let Some(line) = load.sources.get(source).map(|file| at.span.of(&file.text)) else { return at };
+    let name = used.path.first().map_or("", String::as_str);
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let starts = line.match_indices(name).map(|(start, _)| start).find(|start| {
+        let before = line.get(..*start).unwrap_or_default().chars().next_back();
+        let after = line.get(start + name.len()..).unwrap_or_default().chars().next();
+        !before.is_some_and(|c| is_word(c) || c == '.' || c == ':') && !after.is_some_and(is_word)
+    });
+    let Some(start) = starts else { return at };
+    let whole = used.path.join(".");
+    let length =
+        if line.get(start..).is_some_and(|rest| rest.starts_with(&whole)) { whole.len() } else { name.len() };
+    let start = at.span.range().start + start;
+    Location { source, span: Span::new(start, start + length) }
+}

@@ -1,0 +1,115 @@
+//! `check --types`: what Luau's type checker says of the scripts, at their lines.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Load;
+use super::load::ScriptState;
+use super::rules::{self, SCRIPT_TYPE, UNKNOWN_GLOBAL};
+use super::script_findings::place_of_line;
+use crate::diagnostic::Diagnostic;
+use crate::script::{
+    Script, TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types, definitions, tool_types,
+};
+use crate::spec::Tool;
+use crate::text::{Location, SourceFile, SourceId, Span};
+
+/// Checks the scripts that calls would run, project by project.
+pub(super) fn tell_types(load: &mut Load) {
+    let mut of_root: BTreeMap<Arc<Path>, Vec<usize>> = BTreeMap::new();
+    for (index, loaded) in load.tools.iter().enumerate() {
+        if let Some(root) = load.roots.get(&loaded.tool.source) {
+            of_root.entry(Arc::clone(root)).or_default().push(index);
+        }
+    }
+    let mut told = Vec::new();
+    for (root, indices) in of_root {
+        let loaded: Vec<_> = indices.iter().filter_map(|index| load.tools.get(*index)).collect();
+        let tools: Vec<&Tool> = loaded.iter().map(|loaded| -> &Tool { &loaded.tool }).collect();
+        let scripts: HashMap<&str, &Arc<Script>> = loaded
+            .iter()
+            .filter_map(|loaded| match &loaded.script {
+                ScriptState::Ready(script) => Some((&*script.tool, script)),
+                ScriptState::None | ScriptState::Broken(_) => None,
+            })
+            .collect();
+        let mut jobs = Vec::new();
+        let mut of_job = Vec::new();
+        for types in tool_types(tools.iter().copied()) {
+            let name = &types.tool().name;
+            let Some(script) = scripts.get(name.value.as_str()) else { continue };
+            jobs.push(TypeJob {
+                file: script.file.clone(),
+                source: Arc::clone(&script.source),
+                modules: Arc::clone(&script.modules),
+                parameters: types.parameters(),
+            });
+            let at = Location { source: types.tool().source, span: name.span };
+            of_job.push((Arc::clone(&root), at, Arc::clone(script)));
+        }
+        let results = check_types(&definitions(tools.iter().copied()), &jobs, TYPE_LIMIT);
+        told.extend(of_job.into_iter().zip(results));
+    }
+    let mut places = Places::of(load);
+    for ((root, at, script), result) in told {
+        match result {
+            TypeCheck::Checked(problems) => {
+                for problem in problems {
+                    places.tell(load, &root, &script, &problem);
+                }
+            }
+            TypeCheck::Skipped(why) => {
+                let message = format!("the types of {} are not checked: {why}", script.file);
+                load.findings.push(rules::script_type::finding(at, &message));
+            }
+        }
+    }
+    load.sort_findings();
+}
+
+/// The numbers of script files among the sources.
+struct Places(HashMap<String, SourceId>);
+
+impl Places {
+    fn of(load: &Load) -> Self {
+        Self(load.sources.iter().map(|(id, file)| (file.name.clone(), id)).collect())
+    }
+
+    fn tell(&mut self, load: &mut Load, root: &Arc<Path>, script: &Script, problem: &TypeProblem) {
+        let source = *self.0.entry(problem.file.clone()).or_insert_with(|| {
+            let module = script.modules.iter().find(|module| module.file == problem.file);
+            let bytes = module.map_or(&script.source, |module| &module.source);
+            load.sources.add(SourceFile::new(&*problem.file, String::from_utf8_lossy(bytes).into_owned()))
+        });
+        load.roots.insert(source, Arc::clone(root));
+        let line = place_of_line(load, source, problem.line);
+        let at = Location { source, span: within(load, line, problem.columns) };
+        let is_same = |finding: &Diagnostic| {
+            let other = finding.primary;
+            let touches = other.span.range().start < at.span.range().end
+                && at.span.range().start < other.span.range().end;
+            // What is not there at all is told as that; what a file shares is told once.
+            other.source == source
+                && ((*finding.rule == UNKNOWN_GLOBAL && touches)
+                    || (*finding.rule == SCRIPT_TYPE && other == at && finding.message == problem.message))
+        };
+        if !load.findings.iter().any(is_same) {
+            load.findings.push(rules::script_type::finding(at, &problem.message));
+        }
+    }
+}
+
+/// The columns of a line, where they are in it.
+fn within(load: &Load, line: Location, (start, end): (usize, usize)) -> Span {
+    let whole = line.span.range();
+    let Some(text) = load.sources.get(line.source).map(|file| &file.text) else { return line.span };
+    let first = text.get(..whole.start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+    let start = (first + start).clamp(whole.start, whole.end);
+    let end = first.saturating_add(end).clamp(start, whole.end);
+    if start < end && text.is_char_boundary(start) && text.is_char_boundary(end) {
+        Span::new(start, end)
+    } else {
+        line.span
+    }
+}

@@ -1,0 +1,170 @@
+//! A script's source with the types of its arguments written to its parameters, for the checker alone.
+//!
+//! Authors write `function(location, unit)`; the checker reads `function(location: string, unit: GetWeatherUnit?)`.
+//! What is put in stands in the lines that are there, so that places are found again. A parameter that the function
+//! sets to values of its own would keep its type: it gets a local of its name, whose type follows what it is set to.
+
+use std::collections::HashMap;
+
+use luau_syntax::ast::{
+    AstVisitor, BinaryOp, Block, Expression, ExpressionKind, Function, Local, LocalId, Statement,
+    StatementView,
+};
+use luau_syntax::location::Position;
+use luau_syntax::parser::{ParseOptions, ParsedSource};
+
+/// A source to check, and where its places are in the source that was given.
+pub(super) struct Annotated {
+    pub(super) text: String,
+    /// What was put in, by line, in order: the column in the new text and how many bytes.
+    inserted: HashMap<u32, Vec<(u32, u32)>>,
+}
+
+impl Annotated {
+    /// As it was written.
+    pub(super) fn plain(text: &str) -> Self {
+        Self { text: text.to_owned(), inserted: HashMap::new() }
+    }
+
+    /// The returned function's parameters get `types`; one that has a type keeps it.
+    pub(super) fn of(text: &str, types: &[Option<String>]) -> Self {
+        let Ok(parsed) = ParsedSource::parse(text, ParseOptions::default()) else { return Self::plain(text) };
+        let root = parsed.root();
+        let Some(function) = returned_function(root) else { return Self::plain(text) };
+        let mut set = SetLocals::default();
+        function.body.visit(&mut set);
+        let mut insertions = Vec::new();
+        let mut copied: Vec<String> = Vec::new();
+        for (parameter, written) in function.args.iter().zip(types) {
+            let Some(written) = written.as_ref().filter(|_| parameter.annotation.is_none()) else { continue };
+            insertions.push((parameter.location.end, format!(": {written}")));
+            if set.is_set_freely(parameter) {
+                copied.push(String::from_utf8_lossy(parameter.name.bytes()).into_owned());
+            }
+        }
+        let body = function.arg_location.filter(|_| function.return_annotation.is_none());
+        match body {
+            Some(behind) if !copied.is_empty() => {
+                let names = copied.join(", ");
+                insertions.push((behind.end, format!(" local {names} = {names} ")));
+            }
+            Some(_) | None => {}
+        }
+        insert(text, &insertions).unwrap_or_else(|| Self::plain(text))
+    }
+
+    /// Where a column of a line was before, both from 0.
+    pub(super) fn column(&self, line: u32, column: u32) -> u32 {
+        let mut before = 0;
+        for &(at, length) in self.inserted.get(&line).map_or(&[][..], Vec::as_slice) {
+            if column < at {
+                break;
+            }
+            // What is inside of what was put in stands where that begins.
+            before += length.min(column - at);
+        }
+        column - before
+    }
+}
+
+/// `insertions` are in order.
+fn insert(text: &str, insertions: &[(Position, String)]) -> Option<Annotated> {
+    let starts: Vec<usize> =
+        std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1)).collect();
+    let mut annotated = Annotated { text: String::with_capacity(text.len() + 100), inserted: HashMap::new() };
+    let mut done = 0;
+    for (at, added) in insertions {
+        let offset = starts.get(at.line as usize)? + at.column as usize;
+        annotated.text.push_str(text.get(done..offset)?);
+        done = offset;
+        let of_line = annotated.inserted.entry(at.line).or_default();
+        let shift: u32 = of_line.iter().map(|(_, length)| length).sum();
+        of_line.push((at.column + shift, u32::try_from(added.len()).ok()?));
+        annotated.text.push_str(added);
+    }
+    annotated.text.push_str(text.get(done..)?);
+    Some(annotated)
+}
+
+/// The function that the top level returns at its end: written there, or a local of it.
+pub(super) fn returned_function(root: Block<'_>) -> Option<&Function<'_>> {
+    let statements = root.as_slice();
+    let StatementView::Return(returned) = statements.last()?.view() else { return None };
+    let mut value = *returned.expressions.first()?;
+    while let ExpressionKind::Grouped(inner) = value.kind() {
+        value = inner;
+    }
+    match value.kind() {
+        ExpressionKind::FunctionLiteral(function) => Some(function),
+        ExpressionKind::Local { local, .. } => {
+            statements.iter().rev().find_map(|statement| defined(*statement, local.identity()))
+        }
+        _ => None,
+    }
+}
+
+/// The function that a statement defines the local `wanted` as.
+fn defined(statement: Statement<'_>, wanted: LocalId) -> Option<&Function<'_>> {
+    match statement.view() {
+        StatementView::LocalFunction(local) => {
+            (local.name.identity() == wanted).then(|| local.function.as_function())?
+        }
+        StatementView::Local(local) => {
+            let index = local.bindings.iter().position(|binding| binding.identity() == wanted)?;
+            local.values.get(index)?.as_function()
+        }
+        _ => None,
+    }
+}
+
+/// The locals that are set after they were made.
+#[derive(Default)]
+pub(super) struct SetLocals {
+    /// Whether to nothing but what stands in for a missing value: `unit = unit or "celsius"`.
+    only_defaults: HashMap<LocalId, bool>,
+}
+
+impl SetLocals {
+    /// Whether it may be set to something of another type.
+    pub(super) fn is_set_freely(&self, local: &Local<'_>) -> bool {
+        self.only_defaults.get(&local.identity()).is_some_and(|only| !only)
+    }
+
+    fn add(&mut self, variable: Expression<'_>, value: Option<Expression<'_>>) {
+        let ExpressionKind::Local { local, .. } = variable.kind() else { return };
+        let is_default = value.is_some_and(|value| match value.kind() {
+            ExpressionKind::Binary { lhs, op: BinaryOp::Or, rhs } => {
+                let is_same =
+                    matches!(lhs.kind(), ExpressionKind::Local { local: set, .. } if set.identity() == local.identity());
+                is_same && is_constant(rhs)
+            }
+            _ => is_constant(value),
+        });
+        *self.only_defaults.entry(local.identity()).or_insert(true) &= is_default;
+    }
+}
+
+fn is_constant(value: Expression<'_>) -> bool {
+    matches!(
+        value.kind(),
+        ExpressionKind::Boolean(_) | ExpressionKind::Number { .. } | ExpressionKind::String { .. }
+    )
+}
+
+impl<'ast> AstVisitor<'ast> for SetLocals {
+    fn visit_assign_statement(&mut self, statement: Statement<'ast>) -> bool {
+        if let StatementView::Assign(assign) = statement.view() {
+            for (index, variable) in assign.vars.iter().enumerate() {
+                self.add(*variable, assign.values.get(index).copied());
+            }
+        }
+        true
+    }
+
+    fn visit_compound_assign_statement(&mut self, statement: Statement<'ast>) -> bool {
+        if let StatementView::CompoundAssign(assign) = statement.view() {
+            self.add(assign.var, None);
+        }
+        true
+    }
+}
