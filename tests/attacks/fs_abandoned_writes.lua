@@ -1,4 +1,5 @@
 -- expect: ok
+-- deadline: 5000
 -- write: box/
 -- twice: true
 return function()

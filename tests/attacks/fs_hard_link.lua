@@ -1,4 +1,5 @@
 -- expect: script
+-- deadline: 5000
 -- says: has other names
 -- write: box/
 return function()

@@ -1,4 +1,5 @@
 -- expect: script or ok
+-- deadline: 5000
 -- read: box/
 -- a read that is done at once need not wait
 return function()

@@ -1,4 +1,5 @@
 -- expect: script
+-- deadline: 5000
 -- says: esc
 -- read: box/
 return function()

@@ -1,4 +1,5 @@
 -- expect: script
+-- deadline: 5000
 -- says: longer than 8 MiB
 -- read: box/
 return function() return fs.read("box/sparse") end

@@ -1,4 +1,5 @@
 -- expect: permission
+-- deadline: 5000
 -- says: a part of the running system
 -- read: /
 return function() return fs.read("/proc/self/environ") end

@@ -1,4 +1,5 @@
 -- expect: ok
+-- deadline: 5000
 -- says: []
 -- read: /
 return function()

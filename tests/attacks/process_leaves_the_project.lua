@@ -1,4 +1,5 @@
 -- expect: permission
+-- deadline: 5000
 -- says: cwd box/link_dir/../../.. is not allowed
 -- run: sh
 -- read: box/a.txt

@@ -1,4 +1,5 @@
 -- expect: load
+-- deadline: 5000
 -- says: not available while the script loads
 -- run: sh
 local run = process.run({ "sh", "-c", "true" })

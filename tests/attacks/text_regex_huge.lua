@@ -1,3 +1,4 @@
 -- expect: script
+-- deadline: 5000
 -- says: the pattern is too big
 return function() return text.matches("a", "(a{1000}){1000}") end

@@ -1,4 +1,5 @@
 -- expect: script
+-- deadline: 5000
 -- says: the pattern
 return function()
   pcall(text.matches, "a", string.rep("a{1000}", 1000))

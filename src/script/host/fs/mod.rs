@@ -178,6 +178,9 @@ fn add<In: Send + 'static, Out: Send + 'static, Given: IntoLuaMulti + 'static>(
         async move {
             let _waiting = shared.host.wait(function)?;
             let turn = Arc::clone(&shared.turns).acquire_owned().await.map_err(mlua::Error::external)?;
+            // It lasts until the work has ended and its answer was taken, or nobody takes it.
+            let turn = Arc::new(turn);
+            let works = Arc::clone(&turn);
             // Copied only now: what waits for its turn is within the script's memory limit.
             let taken = take(function, &arguments)?;
             let abandoned = Abandoned::default();
@@ -187,7 +190,7 @@ fn add<In: Send + 'static, Out: Send + 'static, Given: IntoLuaMulti + 'static>(
                 canceled: Arc::clone(&abandoned.0),
             };
             let done = io::blocking(move || {
-                let _turn = turn;
+                let _turn = works;
                 work(&with, taken)
             });
             let done = done.await;

@@ -270,11 +270,14 @@ impl Elsewhere {
     ) -> mlua::Result<Done> {
         let _waiting = self.host.wait(function)?;
         let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(mlua::Error::external)?;
+        // It lasts until the work has ended and its answer was taken, or nobody takes it.
+        let turn = Arc::new(turn);
+        let works = Arc::clone(&turn);
         let copied = copy();
         let abandoned = Abandoned(Arc::new(AtomicBool::new(false)));
         let stop = Arc::clone(&abandoned.0);
         let done = io::blocking(move || {
-            let _turn = turn;
+            let _turn = works;
             work(copied, &stop).map_err(|message| HostError { kind: ToolErrorKind::Script, message })
         });
         done.await.map_err(|error| HostError::lua(error.kind, format!("{function}: {}", error.message)))
