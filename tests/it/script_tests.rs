@@ -58,7 +58,10 @@ fn is_running(folder: &Path) -> bool {
 
 #[test]
 fn each_failure_says_what_and_where() {
-    let ended = deftool(&["test", "--timeout", "1s"]);
+    let files = ["broken", "empty", "failures", "top", "undefined"];
+    let files = files.map(|name| format!("scripts/{name}_test.lua"));
+    let files = files.iter().map(String::as_str).collect::<Vec<_>>();
+    let ended = deftool(&[&["test", "--timeout", "1s"], &files[..]].concat());
     assert_eq!(ended.code, Some(1));
     let failing: Vec<&str> = ended.stdout.lines().filter(|line| !line.starts_with("ok ")).collect();
     let (written, path) = (failing.join("\n") + "\n" + &ended.stderr, root().join("../scripts.txt"));
@@ -309,4 +312,25 @@ fn what_crosses_between_states() {
         expect(function() kept(1) end).fails('has ended')
       end)";
     assert_eq!(run_on(test, tool).failure, None);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_it_and_leaves_nothing() {
+    let project = project();
+    project.write(
+        "scripts/count_test.lua",
+        "test(\"t\", function() temp.write(\"a\", \"\") while true do end end)",
+    );
+    let mut child = project.spawn(&["test", "--timeout", "60s"]);
+    let of_child = |folder: &PathBuf| folder.to_string_lossy().contains(&format!("test-{}-", child.id()));
+    let started = Instant::now();
+    while !folders().iter().any(of_child) {
+        assert!(started.elapsed() < Duration::from_secs(30), "the test does not begin");
+        std::thread::yield_now();
+    }
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let id = child.id();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!folders().iter().any(|folder| folder.to_string_lossy().contains(&format!("test-{id}-"))));
 }
