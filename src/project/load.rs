@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::discover::identity;
+use super::discover::{identity, is_test_script};
 use super::levels::{self, Levels};
 use super::read::{SourceText, read_source};
 use super::scripts::{find_script, load_scripts};
@@ -383,7 +383,9 @@ fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), 
         forms.extend(is_wanted.then_some(tool.span));
         is_wanted
     });
-    if let Some((_, path)) = wanted.iter().find(|(identity, _)| !used.contains(identity)) {
+    // A file of tests need not be a tool's.
+    let is_lost = |(identity, path): &&(PathBuf, &PathBuf)| !used.contains(identity) && !is_test_script(path);
+    if let Some((_, path)) = wanted.iter().find(is_lost) {
         return Err(ProjectError::UnusedScript { path: (*path).clone() });
     }
     let is_around = |source: SourceId| levels.around.contains_key(&source);

@@ -161,6 +161,11 @@ fn which_tests_are_run() {
     // With a script come the tests that are called after it; with a spec none.
     case(&["scripts/count.lua"], 0, "1 example of 1 tool, 1 test in 1 file: 2 ok");
     case(&["specs/a.eld"], 0, "1 example of 1 tool: 1 ok; 1 tool without examples");
+    assert_eq!(
+        project.run(&["check", "scripts/count_test.lua"]).code,
+        Some(0),
+        "as hooks name what was changed"
+    );
     // A tool may be called so, too.
     let spec = SPEC.to_owned()
         + "(deftool :name \"run_test\" :description \"Run the tests of a project.\" :args ())";
@@ -168,6 +173,7 @@ fn which_tests_are_run() {
     project.write("scripts/run_test.lua", OTHER);
     case(&[], 0, "1 example of 1 tool, 3 tests in 2 files: 4 ok; 2 tools without examples and tests");
     assert_eq!(project.run(&["check"]).stderr, "3 tools in 1 file: all good\n");
+    case(&["scripts/run_test.lua"], 0, "no examples of 1 tool");
 }
 
 #[test]
