@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::cache::{Cache, OfBytes};
-use super::discover::identity;
+use super::discover::{identity, is_test_script};
 use super::levels::{self, Levels};
 use super::look::Looks;
 use super::read::{BYTE_ORDER_MARK, MAX_BYTES, SourceText, read_source};
@@ -485,7 +485,9 @@ fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), 
         forms.extend(is_wanted.then_some(tool.span));
         is_wanted
     });
-    if let Some((_, path)) = wanted.iter().find(|(identity, _)| !used.contains(identity)) {
+    // A file of tests need not be a tool's.
+    let is_lost = |(identity, path): &&(PathBuf, &PathBuf)| !used.contains(identity) && !is_test_script(path);
+    if let Some((_, path)) = wanted.iter().find(is_lost) {
         return Err(ProjectError::UnusedScript { path: (*path).clone() });
     }
     let is_around = |source: SourceId| levels.around.contains_key(&source);

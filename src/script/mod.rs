@@ -4,7 +4,7 @@
 //! project) and a validated [`ToolCall`](crate::tool::ToolCall). Out: the JSON that the script returned, or a
 //! [`ToolError`](crate::tool::ToolError) that says what ended it, where, and with which traceback. [`ScriptRunner`]
 //! runs calls on threads of its own; [`LocalVm`] runs them on the caller's; [`check_script`] compiles and looks, but
-//! never runs.
+//! never runs. [`run_test`] runs one of the tests that a project has of its scripts.
 //!
 //! Invariants:
 //! - A call has a Lua state to itself from start to end, waiting included, and a fresh environment over read-only
@@ -60,7 +60,8 @@ pub use module::{Module, Require, mentions, module_path, required};
 pub use permission::{PathGrant, Permissions};
 pub use runner::{RunnerOptions, ScriptRunner};
 pub use testing::{
-    TestEnd, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, list_tests, run_test,
+    TestEnd, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, list_tests,
+    remove_test_folders, run_test,
 };
 pub use types::definitions;
 #[cfg(feature = "types")]

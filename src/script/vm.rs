@@ -27,6 +27,9 @@ use crate::tool::{CallContext, ToolError, ToolErrorKind, Usage};
 /// A state that holds this much more than when it was new is not kept.
 const MAX_GROWTH: usize = 16 << 20;
 
+/// In place of a time that is yet to come.
+const UNKNOWN: u64 = u64::MAX;
+
 /// A Lua state that runs one script.
 pub(super) struct Vm {
     sandbox: Sandbox,
@@ -35,7 +38,7 @@ pub(super) struct Vm {
     is_async: bool,
     memory: usize,
     used_when_new: usize,
-    /// When the top level of the call that runs had ended.
+    /// When the top level of the call that runs had ended; told where the call is metered.
     loaded: Cell<u64>,
 }
 
@@ -87,7 +90,7 @@ impl Vm {
         }
         let meter = context.meter.clone();
         self.host.peak.set(before);
-        self.loaded.set(u64::MAX);
+        self.loaded.set(if meter.is_some() { UNKNOWN } else { 0 });
         if meter.is_some() {
             keep_looking(Arc::downgrade(control));
         }
@@ -130,7 +133,9 @@ impl Vm {
 
     async fn run(&self, arguments: &Map<String, Value>, control: &Arc<Control>, started: u64) -> Answer {
         let function = self.load()?;
-        self.loaded.set(now());
+        if self.loaded.get() == UNKNOWN {
+            self.loaded.set(now());
+        }
         if let Some(reason) = control.stopped() {
             return Err(control.error(reason));
         }

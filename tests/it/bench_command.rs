@@ -1,6 +1,11 @@
 //! `deftool bench`, and what `deftool call` says of time and memory.
 
-use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deftool::script::{LocalVm, Script, ScriptSink};
+use deftool::tool::{CallContext, Meter, ToolErrorKind};
+use serde_json::{Map, Value};
 
 use crate::support::project::Project;
 use crate::support::watching::Watching;
@@ -119,4 +124,36 @@ fn every_save_is_called() {
     assert_eq!(watching.report()["error"]["kind"], "load");
     project.write("scripts/count.lua", "return function(text, times) return { length = 8 } end");
     assert_eq!(watching.report()["result"]["length"], 8);
+}
+
+/// Looks and stops come from other threads at any time; one state after another takes both.
+#[test]
+fn looks_and_stops_do_not_hinder_each_other() {
+    let source = "local n = 0 for i = 1, 1000 do n += i end
+      return function() local t = {} while true do t = { t = #t } end end";
+    let script = Arc::new(Script::new("spin", "scripts/spin.lua", source));
+    let mut vm = LocalVm::new(script, ScriptSink::default()).unwrap();
+    for round in 0..60_u64 {
+        let meter = Arc::new(Meter::default());
+        let timeout = Some(Duration::from_micros(800 + round * 97));
+        let context = CallContext { timeout, meter: Some(Arc::clone(&meter)), ..CallContext::default() };
+        let started = Instant::now();
+        let error = vm.call(&Map::new(), context).unwrap_err();
+        assert_eq!(error.kind, ToolErrorKind::Timeout, "{error}");
+        assert!(started.elapsed() < Duration::from_secs(5), "round {round}: {:?}", started.elapsed());
+        assert!(meter.usage().is_some());
+    }
+    // What a look left behind does not reach the next call.
+    let script = Arc::new(Script::new(
+        "sum",
+        "scripts/sum.lua",
+        "return function() local n = 0 for i = 1, 3e5 do n += i end return n end",
+    ));
+    let mut vm = LocalVm::new(script, ScriptSink::default()).unwrap();
+    for round in 0..20 {
+        let meter = (round % 2 == 0).then(|| Arc::new(Meter::default()));
+        let context = CallContext { meter: meter.clone(), ..CallContext::default() };
+        assert_eq!(vm.call(&Map::new(), context).unwrap(), 45_000_150_000_i64);
+        assert_eq!(meter.is_some_and(|meter| meter.usage().is_some()), round % 2 == 0);
+    }
 }

@@ -58,7 +58,10 @@ fn is_running(folder: &Path) -> bool {
 
 #[test]
 fn each_failure_says_what_and_where() {
-    let ended = deftool(&["test", "--timeout", "1s"]);
+    let files = ["broken", "empty", "failures", "top", "undefined"];
+    let files = files.map(|name| format!("scripts/{name}_test.lua"));
+    let files = files.iter().map(String::as_str).collect::<Vec<_>>();
+    let ended = deftool(&[&["test", "--timeout", "1s"], &files[..]].concat());
     assert_eq!(ended.code, Some(1));
     let failing: Vec<&str> = ended.stdout.lines().filter(|line| !line.starts_with("ok ")).collect();
     let (written, path) = (failing.join("\n") + "\n" + &ended.stderr, root().join("../scripts.txt"));
@@ -158,6 +161,11 @@ fn which_tests_are_run() {
     // With a script come the tests that are called after it; with a spec none.
     case(&["scripts/count.lua"], 0, "1 example of 1 tool, 1 test in 1 file: 2 ok");
     case(&["specs/a.eld"], 0, "1 example of 1 tool: 1 ok; 1 tool without examples");
+    assert_eq!(
+        project.run(&["check", "scripts/count_test.lua"]).code,
+        Some(0),
+        "as hooks name what was changed"
+    );
     // A tool may be called so, too.
     let spec = SPEC.to_owned()
         + "(deftool :name \"run_test\" :description \"Run the tests of a project.\" :args ())";
@@ -165,6 +173,7 @@ fn which_tests_are_run() {
     project.write("scripts/run_test.lua", OTHER);
     case(&[], 0, "1 example of 1 tool, 3 tests in 2 files: 4 ok; 2 tools without examples and tests");
     assert_eq!(project.run(&["check"]).stderr, "3 tools in 1 file: all good\n");
+    case(&["scripts/run_test.lua"], 0, "no examples of 1 tool");
 }
 
 #[test]
@@ -309,4 +318,25 @@ fn what_crosses_between_states() {
         expect(function() kept(1) end).fails('has ended')
       end)";
     assert_eq!(run_on(test, tool).failure, None);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_it_and_leaves_nothing() {
+    let project = project();
+    project.write(
+        "scripts/count_test.lua",
+        "test(\"t\", function() temp.write(\"a\", \"\") while true do end end)",
+    );
+    let mut child = project.spawn(&["test", "--timeout", "60s"]);
+    let of_child = |folder: &PathBuf| folder.to_string_lossy().contains(&format!("test-{}-", child.id()));
+    let started = Instant::now();
+    while !folders().iter().any(of_child) {
+        assert!(started.elapsed() < Duration::from_secs(30), "the test does not begin");
+        std::thread::yield_now();
+    }
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let id = child.id();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!folders().iter().any(|folder| folder.to_string_lossy().contains(&format!("test-{id}-"))));
 }

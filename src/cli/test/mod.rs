@@ -157,5 +157,5 @@ impl Chosen {
 /// A tool may be called `run_test`.
 fn is_script_of_a_tool(path: &Path) -> bool {
     resolve_inputs(&[path.to_owned()], Path::new("/"))
-        .is_ok_and(|inputs| load_specs(&inputs, Path::new("/")).is_ok())
+        .is_ok_and(|inputs| load_specs(&inputs, Path::new("/")).is_ok_and(|load| !load.tools.is_empty()))
 }

@@ -9,11 +9,16 @@ use super::super::args::TestOptions;
 use super::super::{CliError, arguments, script_log};
 use super::run::{Failure, Kind, Place, TestResult, TestRun};
 use crate::project::{Generation, ScriptState, TestScript};
-use crate::script::{TestFailure, TestFile, TestLimits, TestName, TestSubject, list_tests, run_test};
+use crate::script::{
+    TestFailure, TestFile, TestLimits, TestName, TestSubject, list_tests, remove_test_folders, run_test,
+};
 use crate::tool::{ToolError, ToolErrorKind};
 
 /// Stack of a thread that runs tests: a tool runs on the stack of the test that calls it, and fakes may go round.
 const STACK: usize = 32 << 20;
+
+/// The exit code of a command that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
 
 /// Runs the tests of `files`, of the project at `root`.
 pub(super) fn run(
@@ -166,14 +171,34 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
             done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
         }
     };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     std::thread::scope(|scope| {
+        let (ended, mut end) = tokio::sync::mpsc::channel::<()>(1);
         for number in 0..threads {
+            let ended = ended.clone();
+            let work = || {
+                take();
+                drop(ended);
+            };
             std::thread::Builder::new()
                 .name(format!("deftool-test-{number}"))
                 .stack_size(STACK)
-                .spawn_scoped(scope, take)
+                .spawn_scoped(scope, work)
                 .map_err(CliError::Runtime)?;
         }
+        drop(ended);
+        runtime.block_on(async {
+            tokio::select! {
+                // Nobody sends: it ends when the last thread has.
+                _ = end.recv() => {}
+                _ = tokio::signal::ctrl_c() => {
+                    // Tests are not waited for; what they wrote goes.
+                    remove_test_folders();
+                    std::process::exit(INTERRUPTED);
+                }
+            }
+        });
         Ok::<(), CliError>(())
     })?;
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -12,6 +12,7 @@
 //!
 //! The vocabulary is in `testing.lua`; what Rust does for it, in `state`.
 
+mod bounds;
 mod difference;
 mod fakes;
 mod state;
@@ -32,6 +33,7 @@ use super::{DEFAULT_MEMORY, Script};
 use crate::tool::{CallContext, ToolError, ToolErrorKind};
 use fakes::split_place;
 use state::TestState;
+pub use temp::remove_test_folders;
 
 /// Most log lines of a test that are kept.
 const MAX_LOG: usize = 1_000;

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue};
 use serde_json::{Map, Value};
 
+use super::bounds::Bounds;
 use super::fakes::{self, Fake, Home, Side};
 use super::temp::TempFolder;
 use super::{Accept, TestFailure, TestFile, TestName, TestSubject, TestTools, difference};
@@ -19,7 +20,7 @@ use crate::script::convert::{self, BigIntegers, type_name};
 use crate::script::error::{self, HostError, clean};
 use crate::script::host::{Host, Marks, Phase, ScriptSink, host_tables};
 use crate::script::local::limit;
-use crate::script::permission::{PathGrant, Permissions};
+use crate::script::permission::PathGrant;
 use crate::script::vm::Vm;
 use crate::script::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, Script};
 use crate::tool::{CallContext, ToolError, ToolErrorKind};
@@ -437,16 +438,22 @@ fn load(state: &TestState, subject: TestSubject, options: &Table) -> mlua::Resul
         }
         Ok(())
     })?;
-    let base = root.clone().or_else(|| subject.script.root.clone()).or_else(|| state.root.clone());
-    let base = base.unwrap_or_default();
+    let bounds = Bounds {
+        name: &subject.script.tool,
+        folder: state.folder.borrow().as_ref().map(|folder| folder.path().to_owned()),
+        project: subject.script.root.clone().or_else(|| state.root.clone()).unwrap_or_default(),
+        spec: &subject.script.permissions,
+    };
     let mut permissions = subject.script.permissions.clone();
+    let base = root.as_deref().unwrap_or(&bounds.project).to_owned();
     if root.is_some() {
+        bounds.check_root(&base)?;
         for grant in permissions.read.iter_mut().chain(&mut permissions.write) {
             *grant = PathGrant::new(grant.name.clone(), base.join(&grant.name));
         }
     }
     if let Some(grants) = grants {
-        replace_grants(&mut permissions, &grants, &base)?;
+        bounds.replace(&mut permissions, &grants, &base)?;
     }
     let old = &subject.script;
     let script = Script {
@@ -493,38 +500,4 @@ fn fake(table: String, value: LuaValue) -> mlua::Result<Fake> {
         Ok(())
     })?;
     Ok(Fake { table, fields })
-}
-
-/// Takes the lists of `grants` in the place of what the spec allows.
-fn replace_grants(permissions: &mut Permissions, grants: &Table, root: &Path) -> mlua::Result<()> {
-    grants.for_each(|key: String, list: LuaValue| {
-        let wrong = |got: &LuaValue| {
-            let got = type_name(got);
-            let message = format!("tool.load: expected a list of strings as the grant `{key}`, got a {got}");
-            HostError::script(message)
-        };
-        let LuaValue::Table(list) = &list else { return Err(wrong(&list)) };
-        let mut names = Vec::new();
-        for name in list.sequence_values::<LuaValue>() {
-            match name? {
-                LuaValue::String(name) => names.push(name.to_string_lossy()),
-                other => return Err(wrong(&other)),
-            }
-        }
-        let paths = || names.iter().map(|name| PathGrant::new(name, root.join(name))).collect();
-        match key.as_str() {
-            "read" => permissions.read = paths(),
-            "write" => permissions.write = paths(),
-            "net" => permissions.net = names,
-            "run" => permissions.run = names,
-            "env" => permissions.env = names,
-            _ => {
-                let key = clean(&key, 60);
-                let message =
-                    format!("tool.load: unknown grant `{key}`; there are: net, read, write, run, env");
-                return Err(HostError::script(message));
-            }
-        }
-        Ok(())
-    })
 }

@@ -3,12 +3,26 @@
 //! Tests write nowhere else. Names are relative and stay beneath the folder by their text; links are made by tools only,
 //! and these are held to their own grants.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Mutex;
+
+use crate::script::control::lock;
 
 /// Longest file that a test reads or writes, in bytes.
 const MAX_FILE: usize = 8 << 20;
 /// Most files that are listed.
 const MAX_LISTED: usize = 10_000;
+
+/// The folders that are there now.
+static THERE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Removes the folders of the tests that run: for a process that does not wait for their ends.
+pub fn remove_test_folders() {
+    for folder in std::mem::take(&mut *lock(&THERE)) {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
 
 /// A folder of its own, removed when dropped.
 #[derive(Debug)]
@@ -25,7 +39,10 @@ impl TempFolder {
         for _ in 0..16 {
             let path = base.join(format!("deftool-test-{}-{:08x}", std::process::id(), fastrand::u32(..)));
             match make(&path) {
-                Ok(()) => return Ok(Self { path }),
+                Ok(()) => {
+                    lock(&THERE).insert(path.clone());
+                    return Ok(Self { path });
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(format!("{}: {error}", path.display())),
             }
@@ -97,6 +114,7 @@ impl Drop for TempFolder {
     fn drop(&mut self) {
         // What a tool still holds open, or was not allowed to be removed, stays behind.
         let _ = std::fs::remove_dir_all(&self.path);
+        lock(&THERE).remove(&self.path);
     }
 }
 

@@ -177,3 +177,29 @@ test("other grants", function()
     nowhere({ path = "notes/today.md" })
   end).fails({ kind = "permission" })
 end)
+
+test("no more than the spec allows, but for the test's own folder", function()
+  local function load(options)
+    return function()
+      tool.load("read_note", options)
+    end
+  end
+  expect(load({ grants = { read = { "notes/deep" }, env = { "EDITOR" } } })).never.fails()
+  for _, grants in
+    {
+      { read = { "/" } },
+      { read = { temp_dir() .. "/../" } },
+      { read = { "notes/../specs" } },
+      { write = { "notes" } },
+      { run = { "sh" } },
+      { net = { "example.org" } },
+      { env = { "PATH" } },
+    }
+  do
+    expect(load({ grants = grants })).fails("is neither")
+  end
+  for _, root in { "/", "..", temp_dir() .. "/..", temp_dir() .. "x" } do
+    expect(load({ root = root })).fails("the root of a tool under test is temp_dir()")
+  end
+  expect(load({ grants = { write = { temp_dir() .. "/out" } }, root = temp_dir() .. "/made" })).never.fails()
+end)
