@@ -51,6 +51,9 @@ pub(super) enum Command {
     New(NewOptions),
     /// List the rules of check, or explain one
     Rule(RuleOptions),
+    /// Run scripts for the deftool that started this one
+    #[command(hide = true)]
+    ScriptHost,
 }
 
 #[derive(Debug, Args)]
@@ -202,7 +205,20 @@ pub(super) enum TestFormat {
 /// How scripts are run.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Scripts")]
-pub(super) struct ScriptOptions {}
+pub(super) struct ScriptOptions {
+    /// Where scripts run; `process`: in processes of their own, which can be killed, for scripts that one does not trust
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Isolate::Threads)]
+    pub(super) isolate: Isolate,
+}
+
+/// Where scripts run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Isolate {
+    /// On threads of this process
+    Threads,
+    /// In child processes
+    Process,
+}
 
 #[derive(Debug, Args)]
 pub(super) struct CallOptions {

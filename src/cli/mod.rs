@@ -107,6 +107,11 @@ fn locate(project: Option<&Path>) -> Result<Place, CliError> {
     Ok(Place { current, folder })
 }
 
+/// The child's side of `--isolate process`.
+fn script_host() -> Result<Exit, CliError> {
+    crate::script::serve_isolated().map(|()| Exit::Clean).map_err(CliError::Runtime)
+}
+
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
     // clap itself exits with 2 on wrong usage and 0 on --help and --version.
@@ -125,6 +130,7 @@ pub fn main() -> ExitCode {
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),
         Command::Rule(options) => rule::run(&options),
+        Command::ScriptHost => script_host(),
     };
     match result {
         Ok(exit) => match output::stdout_error() {

@@ -127,10 +127,7 @@ impl Control {
     /// The error that a call stopped for `reason` ends with.
     pub(super) fn error(&self, reason: Stop) -> ToolError {
         match reason {
-            Stop::Timeout => ToolError::new(
-                ToolErrorKind::Timeout,
-                format!("the script was stopped at its time limit of {}", human(self.timeout)),
-            ),
+            Stop::Timeout => timed_out(self.timeout),
             Stop::SlowLoad => ToolError::new(
                 ToolErrorKind::Load,
                 format!("the script's top level ran longer than {}", human(super::TOP_LEVEL_LIMIT)),
@@ -149,6 +146,14 @@ impl Stop {
             .into_iter()
             .find(|reason| *reason as u8 == code)
     }
+}
+
+/// The error of a call that reached its `limit`.
+pub(super) fn timed_out(limit: Duration) -> ToolError {
+    ToolError::new(
+        ToolErrorKind::Timeout,
+        format!("the script was stopped at its time limit of {}", human(limit)),
+    )
 }
 
 /// Nanoseconds since the process first asked.

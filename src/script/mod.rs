@@ -34,6 +34,7 @@ mod error;
 mod host;
 mod interrupt;
 mod io;
+mod isolate;
 mod loader;
 mod local;
 mod module;
@@ -50,6 +51,7 @@ use std::time::Duration;
 
 pub use contract::{Contract, LoadProblem, Returned, check_script};
 pub use host::{FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables};
+pub use isolate::{Isolation, ProcessOptions, serve_isolated};
 pub use local::LocalVm;
 pub use module::{Module, Require, module_path, required};
 pub use permission::{PathGrant, Permissions};

@@ -15,6 +15,7 @@ mod fmt;
 mod house;
 mod import;
 mod inputs;
+mod isolate;
 mod lang;
 mod live;
 mod llama_cpp;

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 mod attacks;
 mod calls;
 mod files;
+mod isolated;
 mod modules;
 mod stops;
 mod tables;

@@ -94,7 +94,7 @@ impl ScriptSink {
         Self(Some(Arc::new(sink)))
     }
 
-    fn send(&self, event: ScriptEvent) {
+    pub(super) fn send(&self, event: ScriptEvent) {
         if let Some(sink) = &self.0 {
             return sink(event);
         }
@@ -119,9 +119,9 @@ impl fmt::Debug for ScriptSink {
 }
 
 /// Most log and progress lines of one call; the rest are counted and dropped.
-const MAX_EVENTS: u32 = 1_000;
+pub(super) const MAX_EVENTS: u32 = 1_000;
 /// Longest line, in characters.
-const MAX_LINE: usize = 2_000;
+pub(super) const MAX_LINE: usize = 2_000;
 
 /// What of a script is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
