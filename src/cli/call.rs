@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::args::CallOptions;
-use super::output::{clean, print, say, say_kind};
+use super::output::{clean, harmless, print, say, say_kind};
 use super::{CliError, Exit, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
@@ -41,12 +41,12 @@ pub(super) fn run(options: &CallOptions) -> Result<Exit, CliError> {
             error: outcome.as_ref().err(),
             elapsed_ms,
         };
-        print(&format!("{}\n", serde_json::to_string(&report).unwrap_or_default()));
+        print(&format!("{}\n", harmless(serde_json::to_string(&report).unwrap_or_default())));
     }
     match outcome {
         Ok(result) => {
             if !options.json {
-                print(&format!("{}\n", serde_json::to_string_pretty(&result).unwrap_or_default()));
+                print(&format!("{}\n", harmless(serde_json::to_string_pretty(&result).unwrap_or_default())));
             }
             Ok(Exit::Clean)
         }

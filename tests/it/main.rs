@@ -32,6 +32,7 @@ mod strict;
 mod support;
 mod syntax;
 mod targets;
+mod terminal;
 mod test_command;
 mod values;
 mod worker;

@@ -19,6 +19,7 @@ mod calls;
 mod files;
 mod isolated;
 mod modules;
+mod sources;
 mod stops;
 mod tables;
 

@@ -37,6 +37,9 @@ const DEATH_LIMIT: Duration = Duration::from_millis(500);
 /// Most messages beside its answer that a call may send: its log lines, and a few.
 const MAX_WORDS: u32 = MAX_EVENTS + 10;
 
+/// Room for what a child writes that is kept between calls, in bytes.
+const MAX_HELD: usize = 1 << 16;
+
 /// What tells children apart: one serves the scripts that see the same of the outside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Kind {
@@ -303,6 +306,7 @@ impl Output {
     /// The next message and what follows it in its frame; `None` at the end.
     async fn word(&mut self) -> io::Result<Option<(Word, Vec<u8>)>> {
         self.held.drain(..std::mem::take(&mut self.used));
+        self.held.shrink_to(MAX_HELD);
         loop {
             if let Some((prefix, rest)) = self.held.split_first_chunk::<4>() {
                 let length = frame_length(*prefix)?;
@@ -312,12 +316,9 @@ impl Output {
                     return Ok(Some((word, rest.to_vec())));
                 }
             }
+            // A process may die in the middle of a word.
             if self.pipe.read_buf(&mut self.held).await? == 0 {
-                return if self.held.is_empty() {
-                    Ok(None)
-                } else {
-                    Err(io::ErrorKind::UnexpectedEof.into())
-                };
+                return Ok(None);
             }
         }
     }
