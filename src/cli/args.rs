@@ -51,6 +51,10 @@ pub(super) enum Command {
     New(NewOptions),
     /// List the rules of check, or explain one
     Rule(RuleOptions),
+    /// List what projects are trusted with, grant it or take it back
+    Trust(TrustOptions),
+    /// Look for what is wrong with this set-up
+    Doctor(DoctorOptions),
     /// Run scripts for the deftool that started this one
     #[command(hide = true)]
     ScriptHost,
@@ -209,6 +213,9 @@ pub(super) struct ScriptOptions {
     /// Where scripts run; `process`: in processes of their own, which can be killed, for scripts that one does not trust
     #[arg(long, value_enum, value_name = "WHERE", default_value_t = Isolate::Threads)]
     pub(super) isolate: Isolate,
+    /// Let scripts use all that their specs allow them, in this run
+    #[arg(long)]
+    pub(super) trust: bool,
 }
 
 /// Where scripts run.
@@ -300,6 +307,54 @@ pub(super) struct RuleOptions {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct TrustOptions {
+    #[command(subcommand)]
+    pub(super) action: Option<TrustAction>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TrustAction {
+    /// Trust a project with all that its specs want now
+    Grant {
+        /// Folder of the project, or a folder inside it; none: the current folder
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
+    },
+    /// Trust a project no longer
+    Revoke {
+        /// Folder of the project, or a folder inside it; none: the current folder
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
+        /// Every project
+        #[arg(long, conflicts_with = "folder")]
+        all: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorOptions {
+    /// Which worker's server, where the project has several; none: each of them
+    #[arg(long, value_name = "NAME")]
+    pub(super) worker: Option<String>,
+    /// Base URL of the server, /v1 included; wins over the worker's and over OPENAI_BASE_URL
+    #[arg(long, value_name = "URL")]
+    pub(super) endpoint: Option<String>,
+    /// The model's name; wins over the worker's
+    #[arg(long)]
+    pub(super) model: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
 }
 
 impl ValueEnum for Target {

@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 
 use super::args::CallOptions;
 use super::output::{clean, harmless, print, say, say_kind};
+use super::trust::ProjectTrust;
 use super::{CliError, Exit, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, GenerationRunner, find_root, unknown_tool};
+use crate::project::{Generation, GenerationRunner, ScriptState, find_root, unknown_tool, wishes};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
 
 /// The contract of `--json`.
@@ -73,8 +74,12 @@ fn call(
         Ok(arguments) => arguments,
         Err(error) => return Ok(Some(Err(error))),
     };
+    let called =
+        generation.tool(&options.tool).filter(|called| matches!(called.script, ScriptState::Ready(_)));
+    let wanted = wishes(&generation.load, called);
+    let trust = ProjectTrust::settle(root, wanted, options.scripts.trust)?.of(&generation);
     let scripts = engine::start(&options.scripts)?;
-    let runner = GenerationRunner { generation: Arc::new(generation), scripts };
+    let runner = GenerationRunner { generation: Arc::new(generation), scripts, trust };
     let call = ToolCall { id: String::from("call"), name: options.tool.clone(), arguments };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::project::{Generation, GenerationRunner, LiveProject};
+use super::trust::ProjectTrust;
+use crate::project::{Generation, GenerationRunner, LiveProject, wishes};
 use crate::schema::ToolSet;
 use crate::script::ScriptRunner;
 use crate::spec::WorkerSpec;
@@ -12,6 +13,7 @@ use crate::worker::{ToolSource, Toolbox};
 pub(super) struct LiveTools {
     pub(super) project: LiveProject,
     pub(super) worker: WorkerSpec,
+    pub(super) trust: ProjectTrust,
     pub(super) scripts: Arc<ScriptRunner>,
     /// The set of the newest generation that was asked for, by its number.
     pub(super) cached: Mutex<Option<(u64, ToolSet)>>,
@@ -37,11 +39,24 @@ impl ToolSource for LiveTools {
         Toolbox {
             generation: generation.number,
             tools: self.tool_set(&generation),
-            runner: Arc::new(GenerationRunner { generation, scripts: Arc::clone(&self.scripts) }),
+            runner: Arc::new(GenerationRunner {
+                trust: self.trust.of(&generation),
+                generation,
+                scripts: Arc::clone(&self.scripts),
+            }),
         }
     }
 
     fn changes_since(&self, generation: u64) -> String {
-        self.project.changes_since(generation)
+        let changes = self.project.changes_since(generation);
+        let current = self.project.current();
+        let offered = self.tool_set(&current);
+        let offered = offered.iter().filter_map(|entry| current.tool(&entry.name));
+        let refused = self.trust.refused(&current, wishes(&current.load, offered));
+        if refused.is_empty() {
+            return changes;
+        }
+        let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        format!("{changes}; not trusted, and refused at the call: {}", refused.join(", "))
     }
 }

@@ -9,6 +9,7 @@ mod check;
 mod check_watch;
 mod compile;
 mod diff;
+mod doctor;
 mod engine;
 mod fix;
 mod fmt;
@@ -27,6 +28,7 @@ mod targets;
 mod test;
 mod test_report;
 mod test_run;
+mod trust;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -130,6 +132,8 @@ pub fn main() -> ExitCode {
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),
         Command::Rule(options) => rule::run(&options),
+        Command::Trust(options) => trust::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
         Command::ScriptHost => script_host(),
     };
     match result {

@@ -8,10 +8,11 @@ use super::args::RunOptions;
 use super::live_tools::LiveTools;
 use super::output::{say, say_error, stdout_failed};
 use super::show::{Show, show_json};
+use super::trust::ProjectTrust;
 use super::{CliError, Exit, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, LiveProject, find_root};
+use crate::project::{Generation, LiveProject, find_root, wishes};
 use crate::request::{FinalState, Outcome};
 use crate::spec::WorkerSpec;
 use crate::worker::{
@@ -31,8 +32,12 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let generation = project.current();
     tell_errors(&generation);
     let spec = choose_worker(options, &generation)?;
+    let offered = generation.tool_set(&spec);
+    let wanted = wishes(&generation.load, offered.iter().filter_map(|entry| generation.tool(&entry.name)));
+    let trust = ProjectTrust::settle(&root, wanted, options.scripts.trust)?;
     let scripts = engine::start(&options.scripts)?;
-    let tools = Arc::new(LiveTools { project, worker: spec.clone(), scripts, cached: Mutex::default() });
+    let cached = Mutex::default();
+    let tools = Arc::new(LiveTools { project, worker: spec.clone(), trust, scripts, cached });
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {

@@ -2,6 +2,7 @@
 
 use super::args::WatchOptions;
 use super::output::{describe_summary, print, say, say_error};
+use super::trust::not_remembered;
 use super::{CliError, Exit, locate};
 use crate::diagnostic::Summary;
 use crate::diagnostic::render::render_concise;
@@ -15,6 +16,7 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
         Ok(generation) => {
             let took = generation.took.as_millis();
             print(&format!("generation {}: {} ({took} ms)\n", generation.number, generation.changes));
+            print_untrusted(generation);
             print_findings(generation);
         }
         Err(error) => say_error(&error.to_string()),
@@ -22,6 +24,7 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
     let project = LiveProject::open(&root, &place.current, Some(Box::new(listener)))?;
     let generation = project.current();
     print(&format!("generation 1: {}\n", count(generation.tool_names().count(), "tool")));
+    print_untrusted(&generation);
     print_findings(&generation);
     say("watching; Ctrl-C ends");
     let runtime =
@@ -29,6 +32,13 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
     match runtime.block_on(tokio::signal::ctrl_c()) {
         Ok(()) => Ok(Exit::Interrupted),
         Err(error) => Err(CliError::Runtime(error)),
+    }
+}
+
+/// What would be asked about before a script runs, and is refused where one runs already.
+fn print_untrusted(generation: &Generation) {
+    for wanted in not_remembered(generation) {
+        print(&format!("not trusted: {wanted}; see `deftool trust grant`\n"));
     }
 }
 

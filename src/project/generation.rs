@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
+use super::grants::Trust;
 use super::load::{LoadedTool, ScriptState, load};
 use super::{Load, ProjectError, resolve_inputs};
 use crate::diagnostic::render::render_concise;
@@ -113,6 +114,11 @@ impl Generation {
     /// The tool called `name`.
     pub fn tool(&self, name: &str) -> Option<&LoadedTool> {
         self.tools.get(name)
+    }
+
+    /// The tools, by their names.
+    pub fn tools(&self) -> impl Iterator<Item = &LoadedTool> {
+        self.tools.values()
     }
 
     /// Names of the tools, sorted.
@@ -225,14 +231,17 @@ pub struct GenerationRunner {
     pub generation: Arc<Generation>,
     /// The threads that scripts run on.
     pub scripts: Arc<ScriptRunner>,
+    /// What scripts may use of what their specs allow.
+    pub trust: Trust,
 }
 
 impl ToolRunner for GenerationRunner {
     fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
         let error = match self.generation.tool(&call.name).map(|loaded| &loaded.script) {
-            Some(ScriptState::Ready(script)) => {
-                return self.scripts.call(Arc::clone(script), call, context).boxed();
-            }
+            Some(ScriptState::Ready(script)) => match self.trust.allow(script) {
+                Ok(()) => return self.scripts.call(Arc::clone(script), call, context).boxed(),
+                Err(error) => error,
+            },
             Some(ScriptState::Broken(error)) => error.clone(),
             Some(ScriptState::None) => {
                 let message = format!("`{}` is an exit tool: a signal, never run", call.name);

@@ -5,6 +5,7 @@
 
 mod discover;
 mod generation;
+mod grants;
 mod levels;
 mod live;
 mod load;
@@ -17,10 +18,15 @@ mod script_findings;
 mod scripts;
 mod spare;
 mod watch;
+#[cfg(feature = "cli")]
+mod watch_probe;
 mod write;
 
 pub use discover::{Input, ProjectError, find_root, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
+#[cfg(feature = "cli")]
+pub(crate) use grants::follow;
+pub use grants::{Grants, Trust, Wish, wishes};
 pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadOptions, LoadedTool, ScriptState, load, load_specs, load_with};
 pub use overlay::Overlay;
@@ -28,6 +34,8 @@ pub use read::display_name;
 #[cfg(feature = "cli")]
 pub(crate) use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
 pub use watch::keep_loading;
+#[cfg(feature = "cli")]
+pub(crate) use watch_probe::{WatchError, try_event, try_watching};
 #[cfg(feature = "cli")]
 pub(crate) use write::replace_file;
 pub use write::replace_text;

@@ -65,6 +65,7 @@ impl Examined {
         script.timeout = tool.timeout;
         script.memory = tool.memory;
         script.permissions = resolve_permissions(tool, root);
+        script.root = std::path::absolute(root).ok();
         let contract = check_script(&script);
         Self::Read(found, Box::new(script), contract)
     }
@@ -139,7 +140,7 @@ fn read_file(path: &Path, metadata: &Metadata) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn resolve_permissions(tool: &Tool, root: &Path) -> Permissions {
+pub(super) fn resolve_permissions(tool: &Tool, root: &Path) -> Permissions {
     let resolve = |names: &[String]| names.iter().map(|name| PathGrant::new(name, root.join(name))).collect();
     let allow = &tool.permissions;
     Permissions {

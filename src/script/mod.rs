@@ -14,7 +14,7 @@
 //! - The engine's threads never run script code and never wait for it.
 //! - A script reaches nothing but the host tables below and, through them, what its spec allows.
 //!
-//! What scripts see beyond Luau's own libraries: the tables of [`host`], each documented in [`host_tables`], and
+//! What scripts see beyond Luau's own libraries: the tables of `host`, each documented in [`host_tables`], and
 //! `require` for the [`Module`]s that came with them. Taken away: `loadstring`, `getfenv`, `setfenv`, `newproxy`,
 //! `debug.info`. The chunk's top level runs once per call, for at most 250 ms and without IO; it returns the tool's
 //! function, which gets the arguments in `:args` order.

@@ -37,7 +37,7 @@ impl Module {
         self.compiled().map(drop)
     }
 
-    /// The name that [`module_path`] finds it by: the file without its extension.
+    /// The name that [`module_path()`] finds it by: the file without its extension.
     pub fn path(&self) -> &str {
         without_extension(&self.file)
     }

@@ -140,7 +140,7 @@ pub(super) fn endpoint_url(base: &str, path: &str) -> Result<Url, String> {
 }
 
 /// A URL without user, password and query, which may be secrets.
-fn shown_url(url: &Url) -> String {
+pub(super) fn shown_url(url: &Url) -> String {
     let mut shown = url.clone();
     let _ = shown.set_username("");
     let _ = shown.set_password(None);
@@ -184,7 +184,7 @@ fn describe_error(error: &reqwest::Error, url: &str, redactor: &Redactor) -> Tra
     TransportError::Broken { message: format!("{url}: the connection broke: {cause}") }
 }
 
-fn is_refused(error: &reqwest::Error) -> bool {
+pub(super) fn is_refused(error: &reqwest::Error) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
         if let Some(io) = error.downcast_ref::<std::io::Error>()
@@ -198,7 +198,7 @@ fn is_refused(error: &reqwest::Error) -> bool {
 }
 
 /// The innermost error: the outer ones say no more than that there was one.
-fn root_cause(error: &reqwest::Error) -> String {
+pub(super) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -15,6 +15,7 @@ mod compare;
 mod drive;
 mod echo;
 mod endpoint;
+mod examine;
 mod handle;
 mod http;
 mod record;
@@ -27,6 +28,7 @@ mod transport;
 mod turn;
 
 pub use endpoint::{Endpoint, EndpointError, EndpointOptions, find_endpoint};
+pub use examine::{Examination, Model, ProbeError, Props, examine_endpoint};
 pub use handle::{SubmitError, SubmitRequest, Worker, WorkerConfig, WorkerState};
 pub use http::HttpTransport;
 pub use record::{EventStream, ResultError};

@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::project::STATE;
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -32,6 +34,7 @@ fn run(command: &str, folder: &Path) -> String {
         .args(["-c", &format!("({command}) 2>&1")])
         .current_dir(folder)
         .env("PATH", path)
+        .env("XDG_STATE_HOME", STATE)
         .env_remove("OPENAI_BASE_URL")
         .env_remove("OPENAI_API_KEY")
         .output()

@@ -84,12 +84,16 @@ impl Project {
     }
 }
 
+/// What the tests remember is not the developer's.
+pub(crate) const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
+
 pub(crate) fn command_in(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deftool"));
     command.args(arguments).current_dir(folder);
     for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         command.env_remove(name);
     }
+    command.env("XDG_STATE_HOME", STATE);
     command
 }
 

@@ -221,6 +221,9 @@ impl Received {
     }
 }
 
+/// Gives the answer to a `GET`, by its method and path.
+type Pages = dyn Fn(&Received) -> Answer + Send + Sync;
+
 /// Gives the answer to the request of an index.
 type Script = dyn Fn(usize, &Received) -> Answer + Send + Sync;
 
@@ -235,7 +238,7 @@ struct Shared {
     script: Box<Script>,
     log: Mutex<Log>,
     changed: Condvar,
-    models: Answer,
+    pages: Box<Pages>,
 }
 
 /// The server. It stops when it is dropped.
@@ -257,11 +260,23 @@ impl Server {
     pub(crate) fn answering(script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static) -> Self {
         let models = json!({"object": "list", "data": [{"id": "scripted", "owned_by": "test"}]});
         let models = Answer::whole(200, &[("content-type", "application/json")], &models.to_string());
+        Self::start(script, move |_| models.clone())
+    }
+
+    /// Answers each `GET` by a function of its path; nothing is posted.
+    pub(crate) fn pages(pages: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
+        Self::start(|_, _| Answer::error(500, &[], "nothing is to be posted"), pages)
+    }
+
+    fn start(
+        script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static,
+        pages: impl Fn(&Received) -> Answer + Send + Sync + 'static,
+    ) -> Self {
         let shared = Arc::new(Shared {
             script: Box::new(script),
             log: Mutex::default(),
             changed: Condvar::new(),
-            models,
+            pages: Box::new(pages),
         });
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
@@ -353,7 +368,7 @@ async fn serve(socket: TcpStream, shared: &Shared) {
             shared.changed.notify_all();
             (shared.script)(index, &received)
         } else {
-            shared.models.clone()
+            (shared.pages)(&received)
         };
         let played = tokio::select! {
             biased;

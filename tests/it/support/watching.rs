@@ -40,8 +40,11 @@ impl Watching {
     /// `command --watch` in a folder.
     pub(crate) fn start(folder: &Path, command: &str, arguments: &[&str]) -> Self {
         let mut command = command_in(folder, &[&[command, "--watch"], arguments].concat());
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::of(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// A command with pipes for stdout and stderr.
+    pub(crate) fn of(mut child: Child) -> Self {
         let stdout = lines(child.stdout.take().unwrap());
         let stderr = lines(child.stderr.take().unwrap());
         Self { child, stdout, stderr }

@@ -1,0 +1,85 @@
+//! What tools may use against what the project is trusted with, and where that is remembered.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use super::{Line, counted, list};
+use crate::cli::trust::{Store, StoreError, doubt, not_remembered, state_folder};
+use crate::project::{Generation, wishes};
+use crate::text::count;
+
+pub(super) fn check(generation: &Generation) -> Line {
+    let wanted = wishes(&generation.load, generation.tools());
+    if wanted.is_empty() {
+        return Line::ok("trust", "not needed: no tool wants more than to read the project");
+    }
+    let missing: Vec<String> = not_remembered(generation).iter().map(ToString::to_string).collect();
+    if missing.is_empty() {
+        let many = counted(wanted.len(), "tool");
+        return Line::ok("trust", format!("granted: {many} may use more than the project's own files"));
+    }
+    let message = format!("not granted: {}", list(&missing));
+    Line::warning("trust", message, "read the specs, then `deftool trust grant`")
+}
+
+/// The state folder, as it is; nothing is made.
+pub(super) fn check_state() -> Line {
+    let Some(folder) = state_folder() else {
+        let message = "none: neither XDG_STATE_HOME nor HOME names a folder, so nothing is remembered";
+        return Line::warning("state", message, "set HOME");
+    };
+    let shown = folder.display();
+    let metadata = match std::fs::metadata(&folder) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return not_there_yet(&folder),
+        Err(error) => {
+            return Line::error("state", format!("{shown}: {error}"), "make it readable for this user");
+        }
+    };
+    if !metadata.is_dir() {
+        return Line::error(
+            "state",
+            format!("{shown} is no folder"),
+            "move it away; deftool makes the folder",
+        );
+    }
+    if let Some(why) = doubt(&metadata) {
+        let message = format!("{shown} {why}, so what it holds is not believed");
+        return Line::error("state", message, format!("make it this user's alone: `chmod 700 {shown}`"));
+    }
+    if !is_writable(&folder) {
+        return Line::error("state", format!("{shown} is not writable"), format!("`chmod 700 {shown}`"));
+    }
+    match Store::of_user().read() {
+        Ok(projects) => Line::ok("state", format!("{shown}: {} trusted", count(projects.len(), "project"))),
+        Err(error @ StoreError::Damaged { .. }) => {
+            Line::warning("state", error.to_string(), "`deftool trust grant` in each project that you trust")
+        }
+        Err(error) => Line::error("state", error.to_string(), "mend or remove the file"),
+    }
+}
+
+fn not_there_yet(folder: &Path) -> Line {
+    let shown = folder.display();
+    let above = folder.ancestors().skip(1).find(|folder| folder.exists());
+    if above.is_some_and(is_writable) {
+        return Line::ok(
+            "state",
+            format!("{shown} is not there yet; it is made when something is remembered"),
+        );
+    }
+    let message = format!("{shown} is not there and cannot be made, so nothing is remembered");
+    Line::warning("state", message, "make the folder above it writable, or set XDG_STATE_HOME")
+}
+
+/// Whether this user may put files there.
+#[cfg(unix)]
+pub(super) fn is_writable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// As far as the file's own mark says.
+#[cfg(not(unix))]
+pub(super) fn is_writable(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| !metadata.permissions().readonly())
+}

@@ -1,0 +1,171 @@
+//! The server of each worker: which one, from where, whether it answers, and what it says of its models.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use super::{Line, model};
+use crate::cli::CliError;
+use crate::cli::args::DoctorOptions;
+use crate::project::Generation;
+use crate::spec::WorkerSpec;
+use crate::worker::{EndpointOptions, Examination, ProbeError, examine_endpoint, find_endpoint};
+
+/// Each question to a server may take so long.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// More servers than this are not asked.
+const MAX_SERVERS: usize = 16;
+
+/// A server, as one or several workers use it.
+struct Server {
+    base: String,
+    /// Who names it.
+    source: String,
+    key_env: String,
+    workers: Vec<WorkerSpec>,
+}
+
+pub(super) fn check(options: &DoctorOptions, generation: Option<&Generation>) -> Result<Vec<Line>, CliError> {
+    let workers = workers(options, generation)?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let lines = runtime.block_on(async {
+        let mut lines = Vec::new();
+        let (servers, without) = servers(options, workers).await;
+        if without {
+            lines.push(Line::warning(
+                "endpoint",
+                "none: nothing is configured, and nobody listens on 127.0.0.1:8080 (llama.cpp) or :11434 (Ollama)",
+                "give --endpoint URL, set OPENAI_BASE_URL or the worker's :endpoint, or start a server",
+            ));
+        }
+        if servers.len() > MAX_SERVERS {
+            let more = servers.len() - MAX_SERVERS;
+            lines.push(Line::ok("endpoint", format!("{more} more are not asked; `--worker NAME` asks one")));
+        }
+        let found = join_all(servers.iter().take(MAX_SERVERS).map(examine)).await;
+        for (server, found) in servers.iter().zip(found) {
+            lines.extend(tell(server, &found, options, generation));
+        }
+        lines
+    });
+    // A name that is still looked up is not waited for.
+    runtime.shutdown_background();
+    Ok(lines)
+}
+
+/// The worker that was named, all that are valid, or the one that every project has.
+fn workers(options: &DoctorOptions, generation: Option<&Generation>) -> Result<Vec<WorkerSpec>, CliError> {
+    let all = generation.map(|generation| generation.load.workers.as_slice()).unwrap_or_default();
+    let mut chosen: Vec<WorkerSpec> = all.iter().filter(|worker| worker.valid).cloned().collect();
+    if let Some(name) = &options.worker {
+        chosen.retain(|worker| worker.name.value == *name);
+        if chosen.is_empty() {
+            let message = format!("no valid worker called `{name}`; see `deftool check`");
+            return Err(CliError::Usage(message));
+        }
+    }
+    if chosen.is_empty() {
+        chosen.push(WorkerSpec::named("default"));
+    }
+    Ok(chosen)
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// The servers of `workers`, and whether one of them has none.
+async fn servers(options: &DoctorOptions, workers: Vec<WorkerSpec>) -> (Vec<Server>, bool) {
+    let mut servers: BTreeMap<(String, String), Server> = BTreeMap::new();
+    let mut local: Option<Option<String>> = None;
+    let mut without = false;
+    for worker in workers {
+        let told = if let Some(base) = &options.endpoint {
+            Some((base.clone(), String::from("--endpoint")))
+        } else if let Some(base) = &worker.endpoint {
+            Some((base.clone(), format!("worker `{}`", worker.name.value)))
+        } else if let Some(base) = environment("OPENAI_BASE_URL") {
+            Some((base, String::from("OPENAI_BASE_URL")))
+        } else {
+            if local.is_none() {
+                local = Some(find_endpoint(EndpointOptions::default()).await.ok().map(|found| found.base));
+            }
+            local.clone().flatten().map(|base| (base, String::from("found on this machine")))
+        };
+        let Some((base, source)) = told else {
+            without = true;
+            continue;
+        };
+        let key_env = worker.api_key_env.clone();
+        let same = servers.entry((base.clone(), key_env.clone()));
+        same.or_insert_with(|| Server { base, source, key_env, workers: Vec::new() }).workers.push(worker);
+    }
+    (servers.into_values().collect(), without)
+}
+
+async fn examine(server: &Server) -> Examination {
+    let key = environment(&server.key_env);
+    examine_endpoint(&server.base, key.as_deref().map(str::trim), PATIENCE).await
+}
+
+fn tell(
+    server: &Server,
+    found: &Examination,
+    options: &DoctorOptions,
+    generation: Option<&Generation>,
+) -> Vec<Line> {
+    let Server { source, key_env, .. } = server;
+    let models = match &found.models {
+        Ok(models) => models,
+        Err(error) => return vec![failed(error, source, key_env)],
+    };
+    let base = shown(&server.base);
+    let kind = if found.is_llama_cpp { ", a llama.cpp server," } else { "" };
+    let mut lines = vec![Line::ok("endpoint", format!("{base} ({source}){kind} answers"))];
+    lines.push(key_line(server));
+    for worker in &server.workers {
+        let named = options.model.as_ref().or(worker.model.as_ref());
+        lines.extend(model::check(worker, named, models, found, generation));
+    }
+    lines
+}
+
+fn failed(error: &ProbeError, source: &str, key_env: &str) -> Line {
+    let next = error.next_step();
+    let is_about_key = matches!(error, ProbeError::Unauthorized { .. });
+    let next = if is_about_key { format!("{next}: {key_env}") } else { next.to_owned() };
+    Line::error("endpoint", format!("{error} ({source})"), next)
+}
+
+/// Whether there is a key; never which.
+fn key_line(server: &Server) -> Line {
+    let name = &server.key_env;
+    let is_sendable = |key: &String| key.trim().bytes().all(|byte| byte.is_ascii_graphic());
+    match environment(name) {
+        Some(key) if !is_sendable(&key) => {
+            let message = format!("{name} holds a blank or a character that no HTTP header takes");
+            Line::error("key", message, "copy the key anew, whole and alone")
+        }
+        Some(_) => Line::ok("key", format!("{name} is set")),
+        None if server.base.starts_with("https:") => {
+            let message = format!("{name} is not set, and the server lists its models without a key");
+            Line::warning("key", message, format!("set {name} if requests are refused"))
+        }
+        None => Line::ok("key", format!("{name} is not set, and the server asks for none")),
+    }
+}
+
+/// A URL without user, password and query, which may be secrets.
+fn shown(base: &str) -> String {
+    let base = base.trim().split(['?', '#']).next().unwrap_or_default();
+    match base.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
+            let host = host.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}/{path}")
+        }
+        None => base.to_owned(),
+    }
+}

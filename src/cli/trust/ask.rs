@@ -1,0 +1,164 @@
+//! Whether a command may run scripts: what they want, what was trusted, and the question where that is less.
+
+use std::io::{BufRead, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::store::{Store, StoreError};
+use crate::cli::CliError;
+use crate::cli::output::{clean, paint, say, say_error};
+use crate::project::{Generation, Grants, Trust, Wish, follow, wishes};
+use crate::text::{count, one_line};
+
+/// Names the project at `root`, which is absolute and may be gone, in the store; `None` where no text can.
+pub(super) fn key_of(root: &Path) -> Option<String> {
+    follow(root).to_str().map(str::to_owned)
+}
+
+/// What one project is trusted with while a command runs.
+pub(in crate::cli) struct ProjectTrust {
+    root: PathBuf,
+    /// `None`: everything, for this run.
+    granted: Option<Mutex<Granted>>,
+}
+
+struct Granted {
+    grants: Arc<Grants>,
+    /// The number of a generation whose tools want no more.
+    suffices: u64,
+}
+
+impl ProjectTrust {
+    /// Settles it for a command that may run the scripts that want `wanted`, of the project at `root`: by `--trust`
+    /// (`trusts_all`), by what is remembered, or by asking, where somebody is there to answer.
+    ///
+    /// # Errors
+    /// When it is not trusted.
+    pub(in crate::cli) fn settle(root: &Path, wanted: Vec<Wish>, trusts_all: bool) -> Result<Self, CliError> {
+        let root = root.to_owned();
+        if trusts_all {
+            return Ok(Self { root, granted: None });
+        }
+        let mut grants = Grants::default();
+        if !wanted.is_empty() {
+            let store = Store::of_user();
+            grants = remembered(&store, &root);
+            let missing = beyond(&grants, wanted);
+            if !missing.is_empty() {
+                let given = ask(&root, &missing)?;
+                remember(&store, &root, &given);
+                grants.add(given);
+            }
+        }
+        let granted = Granted { grants: Arc::new(grants), suffices: 0 };
+        Ok(Self { root, granted: Some(Mutex::new(granted)) })
+    }
+
+    /// What the scripts of `generation` may use. What was granted elsewhere meanwhile counts, too.
+    pub(in crate::cli) fn of(&self, generation: &Generation) -> Trust {
+        let Some(granted) = &self.granted else { return Trust::Everything };
+        let mut granted = granted.lock().unwrap_or_else(PoisonError::into_inner);
+        if granted.suffices != generation.number {
+            let wanted = wishes(&generation.load, generation.tools());
+            if wanted.iter().any(|wish| !granted.grants.covers(&wish.grants))
+                && let (Ok(projects), Some(key)) = (Store::of_user().read(), key_of(&self.root))
+                && let Some(more) = projects.get(&key)
+            {
+                let mut all = Grants::clone(&granted.grants);
+                all.add(more.clone());
+                granted.grants = Arc::new(all);
+            }
+            if wanted.iter().all(|wish| granted.grants.covers(&wish.grants)) {
+                granted.suffices = generation.number;
+            }
+        }
+        Trust::Only(Arc::clone(&granted.grants))
+    }
+
+    /// What of `wanted` the scripts of `generation` are refused.
+    pub(in crate::cli) fn refused(&self, generation: &Generation, wanted: Vec<Wish>) -> Vec<Wish> {
+        match self.of(generation) {
+            Trust::Everything => Vec::new(),
+            Trust::Only(granted) => beyond(&granted, wanted),
+        }
+    }
+}
+
+/// What the tools of `generation` want beyond what is remembered of their project.
+pub(in crate::cli) fn not_remembered(generation: &Generation) -> Vec<Wish> {
+    let wanted = wishes(&generation.load, generation.tools());
+    if wanted.is_empty() {
+        return wanted;
+    }
+    let projects = Store::of_user().read().unwrap_or_default();
+    let key = generation.load.root.as_deref().and_then(key_of);
+    beyond(&key.and_then(|key| projects.get(&key).cloned()).unwrap_or_default(), wanted)
+}
+
+/// What of `wanted` is not among `granted`.
+fn beyond(granted: &Grants, wanted: Vec<Wish>) -> Vec<Wish> {
+    let missing = wanted.into_iter().map(|wish| Wish { grants: granted.missing(&wish.grants), ..wish });
+    missing.filter(|wish| !wish.grants.is_empty()).collect()
+}
+
+fn remembered(store: &Store, root: &Path) -> Grants {
+    match store.read() {
+        Ok(projects) => key_of(root).and_then(|key| projects.get(&key).cloned()).unwrap_or_default(),
+        // It will be said when it would have been of use.
+        Err(StoreError::NoFolder) => Grants::default(),
+        Err(error) => {
+            say_error(&error.to_string());
+            Grants::default()
+        }
+    }
+}
+
+/// The answer counts for this run, whether it can be kept or not.
+fn remember(store: &Store, root: &Path, given: &Grants) {
+    let Some(key) = key_of(root) else {
+        return say("note: the project's path is no text, so this is not remembered");
+    };
+    let changed = store.change(|projects| projects.entry(key).or_default().add(given.clone()));
+    if let Err(error) = changed {
+        say(&format!("note: this is not remembered: {}", clean(&error.to_string())));
+    }
+}
+
+/// Asks, on a terminal; what was granted.
+fn ask(root: &Path, missing: &[Wish]) -> Result<Grants, CliError> {
+    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        let wanted: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        return Err(CliError::Usage(format!(
+            "this project is not trusted with what its tools want: {}; read the specs, then `deftool trust grant` \
+             remembers it, and `--trust` allows this run alone",
+            wanted.join("; ")
+        )));
+    }
+    let project = one_line(root.to_string_lossy().into_owned());
+    say(&format!("The tools of {project} want more than its own files:"));
+    let mut given = Grants::default();
+    for wish in missing {
+        say(&format!("  {wish}"));
+        given.add(wish.grants.clone());
+    }
+    // Below a list that is too long for the screen, so that its length is seen.
+    let (grants, tools) = (count(given.len(), "permission"), count(missing.len(), "tool"));
+    say(&format!("In all {grants} for {tools}."));
+    let mut err = std::io::stderr().lock();
+    let question = paint("Trust the project with this, now and later?", anstyle::AnsiColor::Yellow);
+    let _ = write!(anstream::AutoStream::auto(&mut err), "{question} [y/N] ");
+    let _ = err.flush();
+    drop(err);
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().take(1024).read_line(&mut answer);
+    if read.is_err() || !answer.ends_with('\n') {
+        // The next thing that is said begins a line.
+        say("");
+    }
+    if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+        return Err(CliError::Usage(String::from(
+            "the project is not trusted, so nothing was run; `--trust` allows one run",
+        )));
+    }
+    Ok(given)
+}

@@ -1,0 +1,487 @@
+//! Trust: who is asked, who is refused, what is remembered and what is believed of it. The real binary, each test with a
+//! state folder of its own.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::support::project::{Ended, Project};
+use crate::support::server::{Act, Answer, Server};
+use crate::support::watching::Watching;
+
+/// A project and the state folder of who runs it.
+struct Home {
+    project: Project,
+    state: tempfile::TempDir,
+}
+
+fn tool(name: &str, allow: &str) -> String {
+    format!("(deftool :name \"{name}\" :description \"Do it.\" :allow ({allow}))\n")
+}
+
+const SCRIPT: &str = "return function() return 'ran' end\n";
+
+impl Home {
+    /// A project of tools, each with what it is allowed.
+    fn of(tools: &[(&str, &str)]) -> Self {
+        let home = Self { project: Project::empty(), state: tempfile::tempdir().unwrap() };
+        for (name, allow) in tools {
+            home.project.write(&format!("specs/{name}.eld"), tool(name, allow));
+            home.project.write(&format!("scripts/{name}.lua"), SCRIPT);
+        }
+        home
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.project.command(arguments);
+        command.env("XDG_STATE_HOME", self.state.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
+        Ended::of(self.command(arguments).output().unwrap())
+    }
+
+    fn call(&self, tool: &str) -> Option<i32> {
+        self.run(&["call", tool]).code
+    }
+
+    fn store(&self) -> PathBuf {
+        self.state.path().join("deftool/trust.json")
+    }
+
+    /// What `trust --json` says of this project.
+    fn granted(&self) -> Value {
+        let listed: Value = serde_json::from_str(&self.run(&["trust", "--json"]).stdout).unwrap();
+        let root = fs::canonicalize(self.project.path(".")).unwrap();
+        let mine = listed.as_array().unwrap().iter().find(|entry| entry["project"] == root.to_str().unwrap());
+        mine.map_or(Value::Null, |entry| entry["grants"].clone())
+    }
+}
+
+#[test]
+fn reading_the_own_project_needs_no_trust_and_leaves_no_trace() {
+    let home = Home::of(&[("plain", ""), ("reader", ":read [\".\" \"notes/\"]")]);
+    assert_eq!((home.call("plain"), home.call("reader")), (Some(0), Some(0)));
+    assert_eq!(fs::read_dir(home.state.path()).unwrap().count(), 0);
+    let ended = home.run(&["trust", "grant"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.stderr.starts_with("nothing to grant"), "{ended:?}");
+}
+
+#[test]
+fn without_a_terminal_nothing_runs_and_both_ways_out_are_named() {
+    for (kind, allow, shown) in [
+        ("net", ":net [\"API.example.org\"]", ":net [\"api.example.org\"]"),
+        ("write", ":write [\"out/\"]", ":write [\"out\"]"),
+        ("run", ":run [\"git\"]", ":run [\"git\"]"),
+        ("env", ":env [\"HOME\"]", ":env [\"HOME\"]"),
+        ("read", ":read [\"/etc\"]", ":read [\"/etc\"]"),
+    ] {
+        let home = Home::of(&[(kind, allow)]);
+        let ended = home.run(&["call", kind]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        let place = format!("{kind} wants {shown} (specs/{kind}.eld:1:16)");
+        for part in [place.as_str(), "`deftool trust grant`", "`--trust`"] {
+            assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+        }
+        let ended = home.run(&["call", kind, "--trust"]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "\"ran\"\n"), "{ended:?}");
+        assert_eq!(home.call(kind), Some(2), "--trust remembers nothing");
+        assert_eq!(home.run(&["trust", "grant"]).stdout, format!("{place}\n"));
+        assert_eq!(home.call(kind), Some(0));
+    }
+}
+
+#[test]
+fn commands_that_run_nothing_never_ask() {
+    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+    for arguments in [&["check"][..], &["compile"], &["fmt"], &["test"], &["targets"]] {
+        assert_eq!(home.run(arguments).code, Some(0), "{arguments:?}");
+    }
+    // What is not run is not asked about either.
+    assert_eq!(home.run(&["call", "fetch", "[]"]).code, Some(1));
+    assert_eq!(home.run(&["call", "nobody"]).code, Some(1));
+}
+
+#[test]
+fn a_script_may_change_and_a_permission_may_not_grow() {
+    let home = Home::of(&[("fetch", ":net [\"a.example\" \"b.example\"] :write [\"out\"]"), ("other", "")]);
+    home.run(&["trust", "grant"]);
+    home.project.write("scripts/fetch.lua", "return function() return 'other' end\n");
+    assert_eq!(home.run(&["call", "fetch"]).stdout, "\"other\"\n");
+    for (allow, code) in [
+        (":net [\"a.example\"] :write [\"out/deep\"]", 0),
+        (":net [\"B.example\"] :write [\"./out/\"] :read [\"x\"]", 0),
+        (":net [\"a.example\" \"c.example\"]", 2),
+        (":write [\".\"]", 2),
+        (":read [\"..\"]", 2),
+        (":run [\"out\"]", 2),
+    ] {
+        home.project.write("specs/fetch.eld", tool("fetch", allow));
+        assert_eq!(home.call("fetch"), Some(code), "{allow}");
+    }
+    let ended = home.run(&["call", "fetch"]);
+    assert!(ended.stderr.contains(":run [\"out\"]") && !ended.stderr.contains(":net"), "{}", ended.stderr);
+    assert_eq!(home.call("other"), Some(0), "another tool's wish is not asked about");
+    // A tool may take over what the project is trusted with.
+    home.project.write("specs/other.eld", tool("other", ":net [\"a.example\"]"));
+    assert_eq!(home.call("other"), Some(0));
+}
+
+#[test]
+fn granting_again_drops_what_is_no_longer_wanted() {
+    let home = Home::of(&[("fetch", ":net [\"a.example\"]"), ("save", ":write [\"out\"]")]);
+    home.run(&["trust", "grant"]);
+    assert_eq!(home.granted(), json!({"net": ["a.example"], "write": ["out"]}));
+    home.project.write("specs/save.eld", tool("save", ""));
+    home.run(&["trust", "grant", "specs"]);
+    assert_eq!(home.granted(), json!({"net": ["a.example"]}));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_granted_folder_that_becomes_a_link_to_elsewhere_is_another() {
+    let home = Home::of(&[("save", ":write [\"out\"]"), ("notes", ":read [\"notes\"]")]);
+    home.run(&["trust", "grant"]);
+    assert_eq!((home.call("save"), home.call("notes")), (Some(0), Some(0)));
+    std::os::unix::fs::symlink(home.state.path(), home.project.path("out")).unwrap();
+    std::os::unix::fs::symlink("/", home.project.path("notes")).unwrap();
+    assert_eq!((home.call("save"), home.call("notes")), (Some(2), Some(2)));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_project_is_itself_by_whatever_path_it_is_reached() {
+    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+    let alias = home.state.path().join("alias");
+    std::os::unix::fs::symlink(home.project.path("."), &alias).unwrap();
+    home.run(&["trust", "grant", alias.to_str().unwrap()]);
+    assert_eq!(home.call("fetch"), Some(0));
+    assert_eq!(
+        home.run(&["call", "fetch", "--project", alias.join("scripts").to_str().unwrap()]).code,
+        Some(0)
+    );
+    // Another copy of it is another project.
+    let copy = home.state.path().join("copy/specs");
+    fs::create_dir_all(&copy).unwrap();
+    fs::copy(home.project.path("specs/fetch.eld"), copy.join("fetch.eld")).unwrap();
+    fs::create_dir(copy.with_file_name("scripts")).unwrap();
+    fs::write(copy.with_file_name("scripts").join("fetch.lua"), SCRIPT).unwrap();
+    assert_eq!(home.run(&["call", "fetch", "--project", copy.to_str().unwrap()]).code, Some(2));
+}
+
+#[test]
+fn trust_is_listed_and_revoked() {
+    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+    let ended = home.run(&["trust"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!(home.run(&["trust", "--json"]).stdout, "[]\n");
+    home.run(&["trust", "grant"]);
+    let root = fs::canonicalize(home.project.path(".")).unwrap();
+    let listed = format!("{}\n  :net [\"a.example\"]\n", root.display());
+    assert_eq!(home.run(&["trust"]).stdout, listed);
+    assert_eq!(home.run(&["trust", "revoke", "specs"]).code, Some(0));
+    assert_eq!((home.granted(), home.call("fetch")), (Value::Null, Some(2)));
+    assert!(home.run(&["trust", "revoke"]).stderr.starts_with("nothing to revoke"));
+    home.run(&["trust", "grant"]);
+    assert_eq!(home.run(&["trust", "revoke", "--all"]).code, Some(0));
+    assert_eq!(home.granted(), Value::Null);
+    // A project that is gone can be taken back all the same.
+    let gone = Home { project: Project::empty(), state: home.state };
+    for path in ["old/", "./old", "other/../old"] {
+        gone.project.write("old/specs/a.eld", tool("a", ":run [\"git\"]"));
+        gone.run(&["trust", "grant", "old/"]);
+        fs::remove_dir_all(gone.project.path("old")).unwrap();
+        assert!(gone.run(&["trust"]).stdout.contains("/old (gone)\n"));
+        assert!(gone.run(&["trust", "revoke", path]).stderr.starts_with("no longer trusted: "), "{path}");
+        assert_eq!(gone.run(&["trust"]).stdout, "");
+    }
+}
+
+#[test]
+fn what_a_damaged_file_held_counts_as_nothing_and_is_kept() {
+    for damage in ["", "{", "[]", "{\"version\":1,\"projects\":{\"/\":{\"everything\":[]}}}", "\u{0}"] {
+        let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+        home.run(&["trust", "grant"]);
+        fs::write(home.store(), damage).unwrap();
+        let ended = home.run(&["call", "fetch"]);
+        assert_eq!(ended.code, Some(2), "{damage:?}");
+        assert!(ended.stderr.contains("trust.json is damaged"), "{}", ended.stderr);
+        assert_eq!(
+            fs::read_to_string(home.store()).unwrap(),
+            damage,
+            "left until there is something to write"
+        );
+        let ended = home.run(&["trust", "grant"]);
+        assert_eq!((ended.code, home.call("fetch")), (Some(0), Some(0)));
+        let aside = home.store().with_file_name("trust.json.damaged-1");
+        assert!(ended.stderr.contains(&format!("is kept in {}", aside.display())), "{ended:?}");
+        assert_eq!(fs::read_to_string(aside).unwrap(), damage);
+    }
+}
+
+#[test]
+fn what_a_newer_deftool_wrote_is_left_alone() {
+    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+    home.run(&["trust", "grant"]);
+    let newer = "{\"version\": 2, \"projects\": []}";
+    fs::write(home.store(), newer).unwrap();
+    for arguments in [&["call", "fetch"][..], &["trust", "grant"], &["trust", "revoke"], &["trust"]] {
+        let ended = home.run(arguments);
+        assert_eq!(ended.code, Some(2), "{arguments:?}");
+        assert!(ended.stderr.contains("newer deftool"), "{}", ended.stderr);
+    }
+    assert_eq!(fs::read_to_string(home.store()).unwrap(), newer);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_others_may_write_is_not_believed() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+    home.run(&["trust", "grant"]);
+    let folder = home.store().parent().unwrap().to_owned();
+    let mode = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&folder), mode(&home.store())), (0o700, 0o600));
+    for (path, open, own) in [(folder, 0o770, 0o700), (home.store(), 0o602, 0o600)] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
+        let ended = home.run(&["call", "fetch"]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains("is not believed: it may be written by others"), "{}", ended.stderr);
+        assert_eq!(home.run(&["trust", "grant"]).code, Some(2));
+        fs::set_permissions(&path, fs::Permissions::from_mode(own)).unwrap();
+        assert_eq!(home.call("fetch"), Some(0));
+    }
+    // A pipe in the place of the file keeps nobody waiting.
+    fs::remove_file(home.store()).unwrap();
+    assert!(Command::new("mkfifo").arg(home.store()).status().unwrap().success());
+    assert!(home.run(&["call", "fetch"]).stderr.contains("no regular file"));
+    if std::os::unix::fs::chown(home.store(), Some(4321), None).is_ok() {
+        fs::remove_file(home.store()).unwrap();
+        home.run(&["trust", "grant"]);
+        std::os::unix::fs::chown(home.store(), Some(4321), None).unwrap();
+        assert!(home.run(&["call", "fetch"]).stderr.contains("it belongs to another user"));
+    }
+}
+
+#[test]
+fn without_a_home_nothing_is_remembered_and_that_is_said() {
+    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+    let homeless = |arguments: &[&str], state: &str| {
+        let mut command = home.command(arguments);
+        command.env("XDG_STATE_HOME", state).env_remove("HOME").env_remove("LOCALAPPDATA");
+        Ended::of(command.output().unwrap())
+    };
+    for state in ["", "relative"] {
+        assert_eq!(homeless(&["call", "fetch"], state).code, Some(2));
+        assert_eq!(homeless(&["call", "fetch", "--trust"], state).code, Some(0));
+        let ended = homeless(&["trust", "grant"], state);
+        assert_eq!(ended.code, Some(2));
+        assert!(ended.stderr.contains("nothing can be remembered: "), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn many_at_once_lose_nothing_of_each_other() {
+    let state = tempfile::tempdir().unwrap();
+    let projects: Vec<Project> = (0..12)
+        .map(|_| {
+            let project = Project::empty();
+            project.write("specs/a.eld", tool("a", ":run [\"git\"]"));
+            project
+        })
+        .collect();
+    let started = projects.iter().map(|project| {
+        let mut command = project.command(&["trust", "grant"]);
+        command
+            .env("XDG_STATE_HOME", state.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    });
+    let started: Vec<_> = started.collect();
+    for mut child in started {
+        assert!(child.wait().unwrap().success());
+    }
+    let content = fs::read(state.path().join("deftool/trust.json")).unwrap();
+    let content: Value = serde_json::from_slice(&content).unwrap();
+    assert_eq!(content["projects"].as_object().unwrap().len(), projects.len());
+}
+
+/// A permission that a reload brings in the middle of a request is refused at the call, and used once it is trusted.
+#[test]
+fn a_permission_that_grows_during_a_run_is_refused_at_the_call() {
+    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+    home.project
+        .write("specs/worker.eld", "(defworker :name \"w\" :tool-budget 1000 :on-tool-error report)\n");
+    home.run(&["trust", "grant"]);
+    let home = Arc::new(home);
+    let shared = Arc::clone(&home);
+    let (widen, grant) = (tool("fetch", ":net [\"a.example\" \"evil.example\"]"), Arc::clone(&home));
+    let server = Server::answering(move |index, request| {
+        let results = request.contents("tool");
+        let is_refused = |result: &String| result.contains("evil.example");
+        let (refused, last) = (results.iter().any(is_refused), results.last());
+        // Again and again until the reload was seen, then until the grant was.
+        let call = Answer::stream().then(Act::Wait(std::time::Duration::from_millis(100)));
+        let call = call
+            .chunk(&crate::support::server::call(0, "fetch", "{}"))
+            .chunk(&crate::support::server::finish("tool_calls"))
+            .done()
+            .end();
+        if index == 1 {
+            assert!(last.is_some_and(|last| last.contains("ran")), "{results:?}");
+            let beside = shared.project.path("new");
+            fs::write(&beside, &widen).unwrap();
+            fs::rename(beside, shared.project.path("specs/fetch.eld")).unwrap();
+        }
+        if last.is_some_and(is_refused) {
+            assert_eq!(grant.run(&["trust", "grant"]).code, Some(0));
+        } else if refused {
+            return Answer::text(last.unwrap());
+        }
+        call
+    });
+    let endpoint = server.endpoint();
+    let ended = home.run(&["run", "go", "--endpoint", &endpoint]);
+    assert_eq!((ended.code, ended.stdout.contains("ran")), (Some(0), true), "{ended:?}");
+    let told = "not trusted, and refused at the call: fetch wants :net [\"evil.example\"]";
+    assert!(ended.stderr.contains("may now use more: fetch"), "{}", ended.stderr);
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    assert!(ended.stderr.contains("allow it with `deftool trust grant`"), "{}", ended.stderr);
+    let is_refused = |result: &String| result.contains("evil.example");
+    assert!(server.posts().last().unwrap().contents("tool").iter().any(is_refused));
+}
+
+#[test]
+fn a_run_wants_what_its_workers_tools_want() {
+    let home = Home::of(&[("fetch", ":net [\"a.example\"]"), ("plain", "")]);
+    home.project
+        .write("specs/w.eld", "(defworker :name \"plain\" :tools [\"plain\"])\n(defworker :name \"all\")\n");
+    let server = Server::script([Answer::text("hi")]);
+    let endpoint = server.endpoint();
+    let run = |arguments: &[&str]| {
+        home.run(&[&["run", "hello", "--endpoint", &endpoint, "--worker"], arguments].concat()).code
+    };
+    assert_eq!((run(&["plain"]), run(&["all"]), run(&["all", "--trust"])), (Some(0), Some(2), Some(0)));
+    assert_eq!(server.posts().len(), 2, "nothing was sent where nothing was trusted");
+}
+
+#[test]
+fn watch_says_what_is_not_trusted() {
+    let home = Home::of(&[("fetch", ":net [\"never.example\"]")]);
+    let mut command = home.command(&["watch"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let watching = Watching::of(child);
+    let line = |start: &str| loop {
+        let line = watching.stdout.recv_timeout(crate::support::watching::LIMIT).unwrap();
+        if line.starts_with(start) {
+            return line;
+        }
+    };
+    assert!(line("not trusted: ").contains("fetch wants :net [\"never.example\"]"));
+    let beside = home.project.path("new");
+    fs::write(&beside, tool("fetch", ":run [\"git\"]")).unwrap();
+    fs::rename(beside, home.project.path("specs/fetch.eld")).unwrap();
+    assert!(line("generation 2: ").contains("may now use more: fetch"));
+    assert!(line("not trusted: ").contains("fetch wants :run [\"git\"]"));
+}
+
+#[cfg(unix)]
+mod terminal {
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    /// Runs the binary with a pseudo-terminal for stdin and stderr; what it said there, and how it ended.
+    fn answer(mut command: Command, answer: &[u8]) -> (String, Ended) {
+        let pty = nix::pty::openpty(None, None).unwrap();
+        let (master, slave) = (File::from(pty.master), pty.slave);
+        let other: OwnedFd = slave.try_clone().unwrap();
+        let child = command.stdin(slave).stderr(other).stdout(Stdio::piped()).spawn().unwrap();
+        // It holds the other ends.
+        drop(command);
+        let mut typist = master.try_clone().unwrap();
+        let answer = answer.to_vec();
+        let reader = std::thread::spawn(move || {
+            let (mut said, mut bytes) = (Vec::new(), [0; 4096]);
+            let mut is_answered = false;
+            let mut master = master;
+            // Linux answers EIO once the last other end is closed.
+            while let Ok(count @ 1..) = master.read(&mut bytes) {
+                said.extend_from_slice(&bytes[..count]);
+                if !is_answered && said.ends_with(b"[y/N] ") {
+                    typist.write_all(&answer).unwrap();
+                    is_answered = true;
+                }
+            }
+            String::from_utf8(said).unwrap()
+        });
+        let ended = Ended::of(child.wait_with_output().unwrap());
+        (reader.join().unwrap(), ended)
+    }
+
+    #[test]
+    fn a_yes_is_remembered_and_anything_else_runs_nothing() {
+        let home = Home::of(&[("fetch", ":net [\"a.example\"]"), ("save", ":write [\"out\"]")]);
+        // 4: the end of input.
+        for no in ["\n", "n\n", "yess\n", "\u{4}"] {
+            let (said, ended) = answer(home.command(&["call", "fetch"]), no.as_bytes());
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{no:?}");
+            assert!(said.contains("nothing was run"), "{said}");
+        }
+        let (said, ended) = answer(home.command(&["call", "fetch"]), b"y\n");
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "\"ran\"\n"), "{said}");
+        assert!(said.contains("fetch wants :net [\"a.example\"] (specs/fetch.eld:1:16)\r\n"), "{said}");
+        assert!(!said.contains("save"), "what is not run is not asked about: {said}");
+        assert_eq!(
+            home.granted(),
+            json!({"net": ["a.example"]}),
+            "what was granted is remembered, and no more"
+        );
+        assert_eq!((home.call("fetch"), home.call("save")), (Some(0), Some(2)));
+        let (_, ended) = answer(home.command(&["call", "save"]), b"YES\n");
+        assert_eq!(ended.code, Some(0));
+        assert_eq!(home.granted(), json!({"net": ["a.example"], "write": ["out"]}));
+    }
+
+    #[test]
+    fn the_question_is_clean_whatever_the_specs_say() {
+        let hostile = r#":run ["git\e[2K\rharmless" "a\nTrust it? [y/N] y" "\u202egnp"]"#;
+        let home = Home::of(&[("fetch", hostile)]);
+        let (said, ended) = answer(home.command(&["call", "fetch", "--color", "never"]), b"n\n");
+        assert_eq!(ended.code, Some(2), "{said}");
+        let bad = |c: char| c.is_control() && !matches!(c, '\r' | '\n');
+        assert!(!said.contains(bad) && !said.contains('\u{202e}'), "{said:?}");
+        let wants: Vec<&str> = said.lines().filter(|line| line.contains("wants")).collect();
+        assert_eq!(wants.len(), 1, "{said}");
+        assert!(wants[0].contains(r"\u{1b}[2K\rharmless"), "{said}");
+    }
+
+    #[test]
+    fn without_a_home_the_answer_counts_for_this_run() {
+        let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+        let mut command = home.command(&["call", "fetch"]);
+        command.env_remove("XDG_STATE_HOME").env_remove("HOME");
+        let (said, ended) = answer(command, b"y\n");
+        assert_eq!(ended.code, Some(0), "{said}");
+        assert!(said.contains("not remembered: nothing can be remembered"), "{said}");
+    }
+
+    /// With stdin from elsewhere nobody is there to answer.
+    #[test]
+    fn a_terminal_on_one_side_alone_is_none() {
+        let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+        let pty = nix::pty::openpty(None, None).unwrap();
+        let output = home.command(&["call", "fetch"]).stdin(pty.slave).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+    }
+}
