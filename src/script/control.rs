@@ -231,7 +231,10 @@ impl Watch {
 
 impl Watchdog {
     fn start() -> Self {
-        let state = Arc::new((Mutex::new(Watch { wakes_at: u64::MAX, ..Watch::default() }), Condvar::new()));
+        let mut first = Watch { wakes_at: u64::MAX, ..Watch::default() };
+        // Never due, and so always there: a map that empties with each call would be allocated anew for the next.
+        first.insert(u64::MAX, Due::Once(Box::new(|| {})));
+        let state = Arc::new((Mutex::new(first), Condvar::new()));
         let shared = Arc::clone(&state);
         let spawned = std::thread::Builder::new()
             .name(String::from("deftool-watchdog"))
