@@ -77,8 +77,8 @@ impl ProcessOptions {
 /// What variables a child has whatever its scripts may read: where the time zone, temporary files and root
 /// certificates are.
 const ALWAYS: [&str; 4] = ["TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-/// And if its scripts may run programs.
-const FOR_PROGRAMS: [&str; 4] = ["PATH", "HOME", "USER", "LANG"];
+/// And where programs are, if its scripts may run them.
+const FOR_PROGRAMS: &str = "PATH";
 
 /// The children of one runner.
 pub(super) struct Isolate {
@@ -299,7 +299,7 @@ async fn reap(isolate: Weak<Isolate>) {
 fn kind_of(script: &Script) -> Kind {
     let permissions = &script.permissions;
     let runs = !permissions.run.is_empty();
-    let given = ALWAYS.into_iter().chain(FOR_PROGRAMS.into_iter().filter(|_| runs));
+    let given = ALWAYS.into_iter().chain(runs.then_some(FOR_PROGRAMS));
     let named = permissions.env.iter().map(String::as_str).filter(|name| !name.contains(['=', '\0']));
     let environment = given
         .chain(named)
