@@ -18,7 +18,7 @@ pub(super) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
     };
     let inputs = resolve_inputs(&options.paths, &place.folder)?;
     let load = load_with(&inputs, &place.current, &LoadOptions { targets, ..LoadOptions::default() })?;
-    let tools = load.valid_tools().map(|loaded| &loaded.tool);
+    let tools = load.valid_tools().map(|loaded| &*loaded.tool);
     print(&match options.target {
         CompileTarget::Api(target) => {
             format!("{}\n", serde_json::to_string_pretty(&emit(target, tools)).unwrap_or_default())

@@ -1,8 +1,10 @@
 //! Which files a command is about.
 
 use std::collections::HashSet;
-use std::fs::Metadata;
+use std::fs::{DirEntry, Metadata};
 use std::path::{Component, Path, PathBuf};
+
+use super::look::{FileLook, Looks};
 
 /// The world is not as a command needs it. Nothing was attempted.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +50,12 @@ impl Input {
         let root = project_of(&path);
         Self { root, files: vec![path], whole_project: false, scripts: Vec::new() }
     }
+
+    /// All of the project at `root`; what the files look like goes to `looks`.
+    pub(super) fn of_project(root: PathBuf, looks: &mut Looks) -> Result<Self, ProjectError> {
+        let files = spec_files(&root.join("specs"), &mut HashSet::new(), looks)?;
+        Ok(Self { root: Some(root), files, whole_project: true, scripts: Vec::new() })
+    }
 }
 
 /// Names of spec files end in one of these.
@@ -79,10 +87,17 @@ pub fn find_root(from: &Path) -> Result<PathBuf, ProjectError> {
 /// When no path is given and there is no project, or a path does not exist. A file that is reached twice is read once.
 pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, ProjectError> {
     if paths.is_empty() {
-        let root = find_root(from)?;
-        let files = spec_files(&root.join("specs"), &mut HashSet::new())?;
-        return Ok(vec![Input { root: Some(root), files, whole_project: true, scripts: Vec::new() }]);
+        return Ok(vec![Input::of_project(find_root(from)?, &mut Looks::default())?]);
     }
+    resolve_paths(paths, from, &mut Looks::default())
+}
+
+/// What at least one path means; what the files look like goes to `looks`.
+pub(super) fn resolve_paths(
+    paths: &[PathBuf],
+    from: &Path,
+    looks: &mut Looks,
+) -> Result<Vec<Input>, ProjectError> {
     let mut inputs: Vec<Input> = Vec::new();
     let mut seen = HashSet::new();
     for path in paths {
@@ -93,10 +108,15 @@ pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, Proj
         let parent = clean(&path).parent().filter(|_| clean(&path).ends_with("specs")).map(Path::to_owned);
         let root = if path.join("specs").is_dir() { Some(clean(&path)) } else { parent };
         if let Some(root) = root.filter(|_| metadata.is_dir()) {
-            let files = spec_files(&root.join("specs"), &mut seen)?;
+            let files = spec_files(&root.join("specs"), &mut seen, looks)?;
             let root = Some(root);
             inputs.push(Input { root, files, whole_project: true, scripts: Vec::new() });
             continue;
+        }
+        if !metadata.is_dir() {
+            looks.listed.insert(path.clone(), FileLook::of(&metadata));
+            looks.watch_entry(&path);
+            looks.follow_link(&path);
         }
         if metadata.is_file() && is_script(&path) {
             add(&mut inputs, Some(find_root(&path)?), &[], &[path]);
@@ -105,7 +125,7 @@ pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, Proj
         // A file inside a project's specs is checked with that project's scripts.
         let root = project_of(&path);
         let files = if metadata.is_dir() {
-            spec_files(&path, &mut seen)?
+            spec_files(&path, &mut seen, looks)?
         } else if seen.insert(FileId::of(&path, &metadata)) {
             vec![path]
         } else {
@@ -141,16 +161,17 @@ fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, files: &[PathBuf], script
 }
 
 impl Input {
-    /// The project's other spec files. Some of what they say is about the whole project.
+    /// The project's other spec files. Some of what they say is about the whole project. What they look like goes to
+    /// `looks`.
     ///
     /// # Errors
     /// When there are some and a folder cannot be read.
-    pub(super) fn around(&self) -> Result<Vec<PathBuf>, ProjectError> {
+    pub(super) fn around(&self, looks: &mut Looks) -> Result<Vec<PathBuf>, ProjectError> {
         let Some(root) = self.root.as_ref().filter(|_| !self.whole_project) else {
             return Ok(Vec::new());
         };
         let named = self.files.iter().filter_map(|file| FileId::at(file));
-        spec_files(&root.join("specs"), &mut named.collect())
+        spec_files(&root.join("specs"), &mut named.collect(), looks)
     }
 }
 
@@ -199,11 +220,16 @@ fn clean(path: &Path) -> PathBuf {
 }
 
 /// Every spec file beneath `folder`, sorted by path, and each once, by whatever name or link it is reached: those in `seen`
-/// are left out, and those that are found are put there. Hidden entries are left out.
-fn spec_files(folder: &Path, seen: &mut HashSet<FileId>) -> Result<Vec<PathBuf>, ProjectError> {
+/// are left out, and those that are found are put there. Hidden entries are left out. What is found goes to `looks`.
+fn spec_files(
+    folder: &Path,
+    seen: &mut HashSet<FileId>,
+    looks: &mut Looks,
+) -> Result<Vec<PathBuf>, ProjectError> {
     let unreadable = |path: &Path, source| ProjectError::Unreadable { path: path.to_owned(), source };
     let mut files = Vec::new();
     let metadata = std::fs::metadata(folder).map_err(|source| unreadable(folder, source))?;
+    looks.watch_all(folder, &metadata);
     // A folder may be given twice; within one walk it is entered once.
     let mut entered = HashSet::from([FileId::of(folder, &metadata)]);
     let mut pending = vec![(folder.to_owned(), 0)];
@@ -214,13 +240,15 @@ fn spec_files(folder: &Path, seen: &mut HashSet<FileId>) -> Result<Vec<PathBuf>,
             if is_hidden(&path) {
                 continue;
             }
-            let Ok(metadata) = std::fs::metadata(&path) else { continue };
+            let Some(metadata) = metadata_of(&entry, &path, is_spec, looks) else { continue };
             if metadata.is_dir() {
                 if depth < MAX_DEPTH && entered.insert(FileId::of(&path, &metadata)) {
+                    looks.watch_all(&path, &metadata);
                     pending.push((path, depth + 1));
                 }
             } else if metadata.is_file() && is_spec(&path) {
                 let id = FileId::of(&path, &metadata);
+                looks.listed.insert(path.clone(), FileLook::of(&metadata));
                 files.push((path, id));
             }
         }
@@ -229,16 +257,70 @@ fn spec_files(folder: &Path, seen: &mut HashSet<FileId>) -> Result<Vec<PathBuf>,
     Ok(files.into_iter().filter_map(|(path, id)| seen.insert(id).then_some(path)).collect())
 }
 
-/// The scripts beside `specs/`, used or not, without those in folders below and hidden ones: an editor's locks.
-pub(super) fn scripts_in(root: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root.join("scripts"));
-    let files = entries.into_iter().flatten().flatten().filter_map(|entry| {
-        let path = entry.path();
-        let is_candidate = is_script(&path) && !is_hidden(&path);
-        let kind = is_candidate.then(|| entry.file_type().ok())??;
-        (kind.is_file() || (kind.is_symlink() && path.is_file())).then_some(path)
-    });
-    files.collect()
+/// What an entry is, behind links; `None` for files that are not `wanted`.
+fn metadata_of(
+    entry: &DirEntry,
+    path: &Path,
+    wanted: impl Fn(&Path) -> bool,
+    looks: &mut Looks,
+) -> Option<Metadata> {
+    let kind = entry.file_type().ok()?;
+    if kind.is_symlink() {
+        // A link that leads to a folder has any name.
+        let metadata = std::fs::metadata(path).ok().filter(|metadata| metadata.is_dir() || wanted(path))?;
+        if !metadata.is_dir() {
+            looks.follow_link(path);
+        }
+        return Some(metadata);
+    }
+    if !kind.is_dir() && !wanted(path) {
+        return None;
+    }
+    entry.metadata().ok()
+}
+
+/// The folder of scripts beside `specs/`.
+pub(super) fn scripts_folder(root: &Path) -> PathBuf {
+    root.join("scripts")
+}
+
+/// The folder of what scripts share.
+pub(super) fn lib_folder(root: &Path) -> PathBuf {
+    scripts_folder(root).join("lib")
+}
+
+/// Looks at the scripts beside `specs/`, used or not, without those in folders below and hidden ones (an editor's
+/// locks), and at all that lies beneath `scripts/lib`.
+pub(super) fn look_at_scripts(root: &Path, looks: &mut Looks) {
+    let mut pending = vec![(scripts_folder(root), MAX_DEPTH), (lib_folder(root), 0)];
+    let mut entered = HashSet::new();
+    while let Some((folder, depth)) = pending.pop() {
+        let Ok(metadata) = std::fs::metadata(&folder) else { continue };
+        if !metadata.is_dir() || !entered.insert(FileId::of(&folder, &metadata)) {
+            continue;
+        }
+        looks.watch_all(&folder, &metadata);
+        let mut scripts = Vec::new();
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if is_hidden(&path) {
+                continue;
+            }
+            let Some(metadata) = metadata_of(&entry, &path, is_script, looks) else { continue };
+            if metadata.is_dir() && depth < MAX_DEPTH {
+                pending.push((path, depth + 1));
+            } else if is_script(&path) {
+                looks.listed.insert(path.clone(), FileLook::of(&metadata));
+                scripts.push(path);
+            }
+        }
+        looks.scripts.insert(folder, scripts);
+    }
+}
+
+/// Whether [`look_at_scripts`] lists a file of this name.
+pub(super) fn is_listed_script(path: &Path) -> bool {
+    is_script(path) && !is_hidden(path)
 }
 
 fn is_hidden(path: &Path) -> bool {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -12,12 +12,14 @@ use serde_json::Value;
 
 use super::grants::Trust;
 use super::load::{LoadedTool, ScriptState, load};
+use super::scripts::is_same_script;
 use super::{Load, ProjectError, resolve_inputs};
 use crate::diagnostic::render::render_concise;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::schema::ToolSet;
-use crate::script::{Script, ScriptRunner};
+use crate::script::ScriptRunner;
 use crate::spec::{Permissions, ToolKind, WorkerSpec, nearest};
+use crate::syntax::quoted;
 use crate::text::Spanned;
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
 
@@ -48,18 +50,30 @@ pub struct Changes {
     pub changed: Vec<String>,
     /// Tools that may use more than before.
     pub widened: Vec<String>,
+    /// What each of these may use now and did not, as its spec says it.
+    pub grants: Vec<String>,
     /// Tools that are broken now and whose last good version stays.
     pub kept: Vec<String>,
+}
+
+impl Changes {
+    /// Whether every tool is as it was.
+    pub fn is_empty(&self) -> bool {
+        let Self { added, removed, changed, widened, grants: _, kept } = self;
+        [added, removed, changed, widened, kept].into_iter().all(Vec::is_empty)
+    }
 }
 
 /// `added two; changed get_weather`, or that nothing did.
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widened = self.widened.iter().zip(&self.grants);
+        let widened = widened.map(|(name, grants)| format!("{name} ({grants})")).collect();
         let lists = [
             ("added", &self.added),
             ("removed", &self.removed),
             ("changed", &self.changed),
-            ("may now use more:", &self.widened),
+            ("may now use more:", &widened),
             ("broken, last good version kept:", &self.kept),
         ];
         let mut is_first = true;
@@ -78,29 +92,65 @@ impl Generation {
     /// # Errors
     /// When a file cannot be read.
     pub fn load(root: &Path, from: &Path, before: Option<&Self>) -> Result<Self, ProjectError> {
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         let load = load(&resolve_inputs(&[], root)?, from)?;
-        let mut tools: BTreeMap<String, LoadedTool> = BTreeMap::new();
-        for loaded in load.tools.iter().filter(|loaded| loaded.tool.valid) {
-            tools.entry(loaded.tool.name.value.clone()).or_insert_with(|| loaded.clone());
+        Ok(match before {
+            Some(before) => Self::after(before, load, started, |_| true).0,
+            None => Self::first(load, started),
+        })
+    }
+
+    /// The first generation of a project; its load began when it `started`.
+    pub(super) fn first(load: Load, started: Instant) -> Self {
+        let tools = valid_tools(&load);
+        Self::of(1, load, started, Changes::default(), tools)
+    }
+
+    /// The generation after `before`, and the tools that it has only because their being gone is in doubt: all that are
+    /// missing of which `is_gone` says no.
+    pub(super) fn after(
+        before: &Self,
+        load: Load,
+        started: Instant,
+        is_gone: impl Fn(&str) -> bool,
+    ) -> (Self, Vec<String>) {
+        let mut tools = valid_tools(&load);
+        for (name, loaded) in &mut tools {
+            if let Some(before) = before.tools.get(name) {
+                loaded.take_over(before);
+            }
         }
         let mut changes = Changes::default();
-        if let Some(before) = before {
-            for (name, loaded) in &mut tools {
-                if let Some(before) = before.tools.get(name) {
-                    loaded.take_entry(before);
-                }
-            }
-            keep_last_good(&mut tools, &load, before, &mut changes);
-            compare(&before.tools, &tools, &mut changes);
-        }
+        let missing = keep_last_good(&mut tools, &load, before, &mut changes, is_gone);
+        compare(&before.tools, &tools, &mut changes);
+        (Self::of(before.number + 1, load, started, changes, tools), missing)
+    }
+
+    fn of(
+        number: u64,
+        load: Load,
+        started: Instant,
+        changes: Changes,
+        tools: BTreeMap<String, LoadedTool>,
+    ) -> Self {
         // The first request shall not wait for what is new.
         for loaded in tools.values() {
             loaded.entry();
         }
-        let number = before.map_or(1, |before| before.number + 1);
         let order = order_of(&tools, &load);
-        Ok(Self { number, load, took: started.elapsed(), changes, tools, order })
+        Self { number, load, took: started.elapsed(), changes, tools, order }
+    }
+
+    /// Whether its tools are those of `before`, and those that are broken, too.
+    pub(super) fn has_tools_of(&self, before: &Self) -> bool {
+        let Changes { added, removed, changed, widened, grants: _, kept } = &self.changes;
+        let is_same = [added, removed, changed, widened].into_iter().all(Vec::is_empty);
+        is_same && *kept == before.changes.kept
+    }
+
+    /// Whether nobody would notice the difference from `before`.
+    pub(super) fn is_as(&self, before: &Self) -> bool {
+        self.has_tools_of(before) && self.order == before.order && self.load.is_as(&before.load)
     }
 
     /// What is different from the generation before it, how long loading took, and the first error.
@@ -146,6 +196,15 @@ impl Generation {
     }
 }
 
+/// The first of each name.
+fn valid_tools(load: &Load) -> BTreeMap<String, LoadedTool> {
+    let mut tools: BTreeMap<String, LoadedTool> = BTreeMap::new();
+    for loaded in load.valid_tools() {
+        tools.entry(loaded.tool.name.value.clone()).or_insert_with(|| loaded.clone());
+    }
+    tools
+}
+
 /// The names of `tools` in the order of the specs of `load`, then those that have no place in it.
 fn order_of(tools: &BTreeMap<String, LoadedTool>, load: &Load) -> Vec<String> {
     let written =
@@ -154,29 +213,37 @@ fn order_of(tools: &BTreeMap<String, LoadedTool>, load: &Load) -> Vec<String> {
     written.chain(tools.keys()).filter(|name| seen.insert(*name)).cloned().collect()
 }
 
-/// Tools of `before` that are broken in `load`, or whose file no longer reads, stay.
+/// Tools of `before` that are broken in `load`, or whose file no longer reads, stay. So do those that are missing and
+/// of which `is_gone` says no: their names.
 fn keep_last_good(
     tools: &mut BTreeMap<String, LoadedTool>,
     load: &Load,
     before: &Generation,
     changes: &mut Changes,
-) {
+    is_gone: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut missing = Vec::new();
     for (name, good) in &before.tools {
         if matches!(good.script, ScriptState::Broken(_)) {
             continue;
         }
-        let broken = match tools.get(name) {
-            Some(now) => matches!(now.script, ScriptState::Broken(_)),
+        match tools.get(name) {
+            Some(now) if !matches!(now.script, ScriptState::Broken(_)) => continue,
+            Some(_) => changes.kept.push(name.clone()),
             None => {
                 let is_there = load.tools.iter().any(|loaded| loaded.tool.name.value == *name);
-                is_there || load.has_broken_file(&good.file)
+                if is_there || load.has_broken_file(&good.file) {
+                    changes.kept.push(name.clone());
+                } else if is_gone(name) {
+                    continue;
+                } else {
+                    missing.push(name.clone());
+                }
             }
-        };
-        if broken {
-            tools.insert(name.clone(), good.clone());
-            changes.kept.push(name.clone());
         }
+        tools.insert(name.clone(), good.clone());
     }
+    missing
 }
 
 fn compare(before: &BTreeMap<String, LoadedTool>, now: &BTreeMap<String, LoadedTool>, changes: &mut Changes) {
@@ -189,39 +256,41 @@ fn compare(before: &BTreeMap<String, LoadedTool>, now: &BTreeMap<String, LoadedT
         if !same(old, loaded) {
             changes.changed.push(name.clone());
         }
-        if widens(&old.tool.permissions, &loaded.tool.permissions) {
-            changes.widened.push(name.clone());
+        if old.tool.permissions != loaded.tool.permissions {
+            let more = widened(&old.tool.permissions, &loaded.tool.permissions);
+            if !more.is_empty() {
+                changes.widened.push(name.clone());
+                changes.grants.push(more.join(", "));
+            }
         }
     }
 }
 
 fn same(old: &LoadedTool, new: &LoadedTool) -> bool {
     let scripts = match (&old.script, &new.script) {
-        (ScriptState::Ready(old), ScriptState::Ready(new)) => is_same_script(old, new),
+        (ScriptState::Ready(old), ScriptState::Ready(new)) => {
+            Arc::ptr_eq(old, new) || is_same_script(old, new)
+        }
         (ScriptState::Broken(old), ScriptState::Broken(new)) => old == new,
         (ScriptState::None, ScriptState::None) => true,
         (ScriptState::Ready(_) | ScriptState::Broken(_) | ScriptState::None, _) => false,
     };
-    scripts && old.is_defined_as(new)
+    scripts && (Arc::ptr_eq(&old.tool, &new.tool) || old.is_defined_as(new))
 }
 
-fn is_same_script(old: &Script, new: &Script) -> bool {
-    old.source == new.source
-        && old.file == new.file
-        && old.parameters == new.parameters
-        && old.is_async == new.is_async
-        && old.timeout == new.timeout
-        && old.memory == new.memory
-        && old.permissions == new.permissions
-}
-
-fn widens(old: &Permissions, new: &Permissions) -> bool {
-    let more = |old: &[String], new: &[String]| new.iter().any(|grant| !old.contains(grant));
-    more(&old.net, &new.net)
-        || more(&old.read, &new.read)
-        || more(&old.write, &new.write)
-        || more(&old.run, &new.run)
-        || more(&old.env, &new.env)
+/// What `new` allows beyond `old`, as a spec says it: `:net "api.example.org"`.
+fn widened(old: &Permissions, new: &Permissions) -> Vec<String> {
+    let lists = |permissions: &'_ Permissions| {
+        let Permissions { net, read, write, run, env } = permissions.clone();
+        [(":net", net), (":read", read), (":write", write), (":run", run), (":env", env)]
+    };
+    let mut more = Vec::new();
+    for ((key, old), (_, new)) in lists(old).into_iter().zip(lists(new)) {
+        let grants: Vec<String> =
+            new.iter().filter(|grant| !old.contains(*grant)).map(|grant| quoted(grant)).collect();
+        more.extend((!grants.is_empty()).then(|| format!("{key} {}", grants.join(" "))));
+    }
+    more
 }
 
 /// Runs the tools of one generation.

@@ -22,7 +22,7 @@ use crate::syntax::{Kind, NodeId, Tree};
 use crate::text::{Location, SourceId, Span, Spanned};
 
 /// What is said of findings, until they are all there.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Levels {
     pub(super) lints: Vec<Lint>,
     pub(super) allows: Vec<Allow>,
@@ -41,7 +41,7 @@ impl Levels {
 }
 
 /// One rule of one `allow(…)`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Allow {
     source: SourceId,
     /// Its code or name, as it was written.

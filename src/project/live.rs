@@ -1,17 +1,25 @@
 //! A project held loaded: a thread looks for changes, builds the next generation beside the current one and swaps it
 //! in when it is whole.
 //!
-//! How changes are found is `watch`'s affair.
+//! How changes are found and when files are taken is `watch`'s affair. Here it is decided what of a load counts: a tool that
+//! is broken stays as it was last good, and one that is gone is removed when it is still gone a second later, since a
+//! file that is truncated and written anew may be valid in between. A load that is as the current generation is none.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::path::Path;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
+use super::cache::lock;
 use super::generation::Generation;
-use super::watch::{Looks, Watched, keep_watching, listed, named, watch};
-use super::{ProjectError, resolve_inputs};
+use super::hints::Hints;
+use super::loader::{Loader, Wanted};
+use super::watch::{Watched, keep_watching, load_first};
+use super::{Load, LoadOptions, ProjectError, find_root};
+
+/// From the first look without a tool to the one that removes it.
+const REMOVAL: Duration = Duration::from_secs(1);
 
 /// Told of every reload, on the watching thread: the new generation, or why there is none.
 pub type Listener = Box<dyn Fn(Result<&Generation, &ProjectError>) + Send>;
@@ -20,9 +28,8 @@ pub type Listener = Box<dyn Fn(Result<&Generation, &ProjectError>) + Send>;
 #[derive(Debug)]
 pub struct LiveProject {
     state: Arc<Mutex<State>>,
-    /// Dropped with the project; the thread ends when nobody can send any more.
-    _hints: SyncSender<()>,
-    _watcher: Option<notify::RecommendedWatcher>,
+    /// Ended with the project.
+    hints: Arc<Hints>,
 }
 
 #[derive(Debug)]
@@ -36,34 +43,29 @@ struct State {
 const MAX_HISTORY: usize = 32;
 
 impl LiveProject {
-    /// Loads the project at `root` and keeps it loaded; names in messages are relative to `from`.
+    /// Loads the project around `root` and keeps it loaded; names in messages are relative to `from`.
     ///
     /// # Errors
     /// When the first load fails.
     pub fn open(root: &Path, from: &Path, listener: Option<Listener>) -> Result<Self, ProjectError> {
-        let found = Looks::at(listed_in(root), Vec::new());
-        let current = Arc::new(Generation::load(root, from, None)?);
-        let seen = found.loaded(named(&current.load));
+        let started = Instant::now();
+        let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
+        let mut loader = Loader::new(Wanted::Project(find_root(root)?), from, options);
+        let current = Arc::new(Generation::first(load_first(&mut loader)?, started));
+        loader.keep_going();
         let state = Arc::new(Mutex::new(State { current, history: VecDeque::new() }));
-        // One hint that waits says as much as many.
-        let (hints, hinted) = sync_channel(1);
-        let watcher = watch(&[root.to_owned()], hints.clone());
-        let state_of_thread = Arc::downgrade(&state);
-        let mut watched = Watching {
-            root: root.to_owned(),
-            from: from.to_owned(),
-            state: state_of_thread,
-            listener,
-            newest: None,
-        };
+        let hints = Arc::<Hints>::default();
+        let mut watching =
+            Watching { state: Arc::downgrade(&state), listener, missing: HashMap::new(), error: None };
+        let hinted = Arc::clone(&hints);
         let spawned = std::thread::Builder::new()
             .name(String::from("deftool-watch"))
-            .spawn(move || keep_watching(&mut watched, seen, &hinted));
+            .spawn(move || keep_watching(&mut watching, loader, &hinted));
         if let Err(error) = spawned {
             // The first generation still serves; it only stays as it is.
             tracing::warn!(%error, "cannot watch the project");
         }
-        Ok(Self { state, _hints: hints, _watcher: watcher })
+        Ok(Self { state, hints })
     }
 
     /// The newest generation.
@@ -79,58 +81,74 @@ impl LiveProject {
     }
 }
 
-/// What it guards is swapped whole, so that a panic elsewhere leaves nothing half done.
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for LiveProject {
+    fn drop(&mut self) {
+        self.hints.end();
+    }
 }
 
 /// The project as its thread holds it: it goes when nobody else holds it.
 struct Watching {
-    root: PathBuf,
-    from: PathBuf,
     state: Weak<Mutex<State>>,
     listener: Option<Listener>,
-    /// What has to be told of yet.
-    newest: Option<Result<Arc<Generation>, ProjectError>>,
+    /// Tools of the current generation that the last load lacks, with the time from which they are gone.
+    missing: HashMap<String, Instant>,
+    /// Why the last load failed.
+    error: Option<String>,
 }
 
 impl Watched for Watching {
-    fn listed(&self) -> Vec<PathBuf> {
-        listed_in(&self.root)
-    }
-
-    fn named(&self) -> Vec<PathBuf> {
-        let current = self.state.upgrade().map(|state| Arc::clone(&lock(&state).current));
-        current.map_or_else(Vec::new, |current| named(&current.load))
-    }
-
-    fn reload(&mut self) -> ControlFlow<()> {
-        let Some(before) = self.state.upgrade().map(|state| Arc::clone(&lock(&state).current)) else {
-            return ControlFlow::Break(());
-        };
-        let loaded = Generation::load(&self.root, &self.from, Some(&before)).map(Arc::new);
+    fn loaded(&mut self, loaded: Result<Load, ProjectError>, started: Instant) -> ControlFlow<()> {
         let Some(state) = self.state.upgrade() else { return ControlFlow::Break(()) };
-        if let Ok(next) = &loaded {
+        let before = Arc::clone(&lock(&state).current);
+        let load = match loaded {
+            Ok(load) => load,
+            Err(error) => {
+                let message = error.to_string();
+                if self.error.as_ref() != Some(&message) {
+                    self.tell(Err(&error));
+                }
+                self.error = Some(message);
+                return ControlFlow::Continue(());
+            }
+        };
+        let was_failing = self.error.take().is_some();
+        let now = Instant::now();
+        let missing = &self.missing;
+        let is_gone = |name: &str| missing.get(name).is_some_and(|gone| *gone <= now);
+        let (next, missing) = Generation::after(&before, load, started, is_gone);
+        let since = |name: String| {
+            let gone = self.missing.get(&name).copied().unwrap_or(now + REMOVAL);
+            (name, gone)
+        };
+        self.missing = missing.into_iter().map(since).collect();
+        // What is missing may be back in a moment.
+        let is_same = if self.missing.is_empty() { next.is_as(&before) } else { next.has_tools_of(&before) };
+        if is_same && !was_failing {
+            return ControlFlow::Continue(());
+        }
+        let next = Arc::new(next);
+        {
             let mut state = lock(&state);
-            state.current = Arc::clone(next);
+            state.current = Arc::clone(&next);
             state.history.push_back((next.number, next.describe()));
             if state.history.len() > MAX_HISTORY {
                 state.history.pop_front();
             }
         }
-        self.newest = Some(loaded);
+        self.tell(Ok(&next));
         ControlFlow::Continue(())
     }
 
-    fn tell(&mut self) -> ControlFlow<()> {
-        if let (Some(listener), Some(newest)) = (&self.listener, self.newest.take()) {
-            listener(newest.as_deref());
-        }
-        ControlFlow::Continue(())
+    fn due(&self) -> Option<Instant> {
+        self.missing.values().min().copied()
     }
 }
 
-/// The files of the project at `root`, whatever its specs say.
-fn listed_in(root: &Path) -> Vec<PathBuf> {
-    listed(&resolve_inputs(&[], root).unwrap_or_default())
+impl Watching {
+    fn tell(&self, loaded: Result<&Generation, &ProjectError>) {
+        if let Some(listener) = &self.listener {
+            listener(loaded);
+        }
+    }
 }

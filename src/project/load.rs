@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use super::cache::{Cache, OfBytes};
 use super::discover::identity;
 use super::levels::{self, Levels};
-use super::read::{SourceText, read_source};
-use super::scripts::{find_script, load_scripts};
+use super::look::Looks;
+use super::read::{BYTE_ORDER_MARK, MAX_BYTES, SourceText, read_source};
+use super::scripts::{find_script, is_same_script, load_scripts};
 use super::{Input, Overlay, ProjectError, names, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
@@ -51,7 +53,7 @@ pub struct Load {
 #[derive(Debug, Clone)]
 pub struct LoadedTool {
     /// The spec.
-    pub tool: Tool,
+    pub tool: Arc<Tool>,
     /// Name of the file it stands in; unlike the source's number it means the same in every load.
     pub file: Arc<str>,
     /// What a request holds of it, made when it is asked for: a check needs none.
@@ -66,22 +68,41 @@ impl LoadedTool {
         self.entry.get_or_init(|| Arc::new(compile_tool(&self.tool)))
     }
 
-    /// Takes what a request holds of `before` over, if it would be the same: it is costly to make.
-    pub(super) fn take_entry(&mut self, before: &Self) {
-        if self.is_defined_as(before) && self.tool.timeout == before.tool.timeout {
-            self.entry = Arc::clone(&before.entry);
+    /// Takes over from `before` what would be the same: what a request holds of it is costly to make, and the states
+    /// of a script belong to the very script.
+    pub(super) fn take_over(&mut self, before: &Self) {
+        if let (ScriptState::Ready(script), ScriptState::Ready(known)) = (&mut self.script, &before.script)
+            && !Arc::ptr_eq(script, known)
+            && is_same_script(known, script)
+        {
+            *script = Arc::clone(known);
+        }
+        if self.entry.get().is_none()
+            && let Some(entry) = before.entry.get()
+            && self.is_defined_as(before)
+            && self.tool.timeout == before.tool.timeout
+        {
+            // For later loads of the same spec, too.
+            let _ = self.entry.set(Arc::clone(entry));
         }
     }
 
     /// Whether a model is told the same of both.
     pub(super) fn is_defined_as(&self, other: &Self) -> bool {
+        if Arc::ptr_eq(&self.tool, &other.tool) {
+            return true;
+        }
+        if let (Some(one), Some(other)) = (self.entry.get(), other.entry.get())
+            && Arc::ptr_eq(one, other)
+        {
+            return true;
+        }
         // As text: the order of arguments counts.
         let definition = |loaded: &Self| match loaded.entry.get() {
             Some(entry) => entry.definition.to_string(),
             None => emit_definition(&loaded.tool).to_string(),
         };
-        self.tool.kind == other.tool.kind
-            && (Arc::ptr_eq(&self.entry, &other.entry) || definition(self) == definition(other))
+        self.tool.kind == other.tool.kind && definition(self) == definition(other)
     }
 }
 
@@ -130,16 +151,26 @@ pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
 /// # Errors
 /// When a spec file cannot be read.
 pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result<Load, ProjectError> {
-    let (mut load, levels) = read_specs(inputs, from, &options.overlay)?;
+    load_through(&mut Cache::default(), inputs, from, options)
+}
+
+/// Reads what is another than in `cache` and takes the rest from there.
+pub(super) fn load_through(
+    cache: &mut Cache,
+    inputs: &[Input],
+    from: &Path,
+    options: &LoadOptions,
+) -> Result<Load, ProjectError> {
+    let (mut load, levels) = read_specs(cache, inputs, from, &options.overlay)?;
     if options.with_scripts {
-        load_scripts(&mut load, &whole_roots(inputs), from);
+        load_scripts(cache, &mut load, &whole_roots(inputs), from);
     }
     for &target in &options.targets {
         let mut losses: Vec<_> =
             load.valid_tools().flat_map(|loaded| check_target(target, &loaded.tool)).collect();
         // How many a project offers in a request, its workers say.
         let is_loose = |loaded: &&LoadedTool| !load.roots.contains_key(&loaded.tool.source);
-        losses.extend(check_count(target, load.valid_tools().filter(is_loose).map(|loaded| &loaded.tool)));
+        losses.extend(check_count(target, load.valid_tools().filter(is_loose).map(|loaded| &*loaded.tool)));
         load.findings.append(&mut losses);
     }
     levels::apply(&mut load, levels, options);
@@ -186,9 +217,13 @@ enum Reason {
 /// The other files of the project of `input` that have a say in what is found. What cannot be read says nothing.
 fn files_around(input: &Input, overlay: &Overlay) -> Result<Vec<(PathBuf, Reason)>, ProjectError> {
     if !input.scripts.is_empty() {
-        return Ok(input.around()?.into_iter().map(|path| (path, Reason::AroundScripts)).collect());
+        return Ok(input
+            .around(&mut Looks::default())?
+            .into_iter()
+            .map(|path| (path, Reason::AroundScripts))
+            .collect());
     }
-    let files = input.around().unwrap_or_default();
+    let files = input.around(&mut Looks::default()).unwrap_or_default();
     let lints = parallel::map(&files, |_, path| match overlay.get(path) {
         Some(text) => text.contains("deflint"),
         None => read_source(path).is_ok_and(|text| text.contains("deflint")),
@@ -197,7 +232,12 @@ fn files_around(input: &Input, overlay: &Overlay) -> Result<Vec<(PathBuf, Reason
     Ok(lints.map(|(path, _)| (path, Reason::Lints)).collect())
 }
 
-fn read_specs(inputs: &[Input], from: &Path, overlay: &Overlay) -> Result<(Load, Levels), ProjectError> {
+fn read_specs(
+    cache: &Cache,
+    inputs: &[Input],
+    from: &Path,
+    overlay: &Overlay,
+) -> Result<(Load, Levels), ProjectError> {
     let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
     let mut levels = Levels::default();
     let whole = whole_roots(inputs);
@@ -211,10 +251,11 @@ fn read_specs(inputs: &[Input], from: &Path, overlay: &Overlay) -> Result<(Load,
         }
     }
     let loaded = parallel::map(&files, |index, (_, path, _)| {
-        load_file(path, Sources::new().id_ahead(index), from, overlay)
+        read_spec(cache, path, Sources::new().id_ahead(index), from, overlay)
     });
     for ((root, path, reason), file) in files.into_iter().zip(loaded) {
-        let file = file?;
+        // In a load that keeps nothing this is the only holder.
+        let file = Arc::unwrap_or_clone(file?);
         let source = load.sources.add(file.source);
         load.roots.extend(root.map(|root| (source, root)));
         levels.lints.extend(file.levels.lints);
@@ -262,6 +303,20 @@ impl Load {
         })
     }
 
+    /// Whether it reads the same specs and says the same of them.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        let is_same_source = |((_, one), (_, other)): ((_, &SourceFile), (_, &SourceFile))| {
+            one.name == other.name && (Arc::ptr_eq(&one.text, &other.text) || one.text == other.text)
+        };
+        let is_same_finding = |(one, other): (&Diagnostic, &Diagnostic)| {
+            one.rule == other.rule && one.primary == other.primary && one.message == other.message
+        };
+        self.sources.iter().count() == other.sources.iter().count()
+            && self.findings.len() == other.findings.len()
+            && self.sources.iter().zip(other.sources.iter()).all(is_same_source)
+            && self.findings.iter().zip(&other.findings).all(is_same_finding)
+    }
+
     /// The project that a source is of.
     pub(super) fn root_of(&self, source: SourceId) -> Option<&Path> {
         self.roots.get(&source).map(AsRef::as_ref)
@@ -273,8 +328,11 @@ impl Load {
     }
 }
 
-/// What one file holds.
-struct LoadedFile {
+/// What one spec file holds.
+#[derive(Clone)]
+pub(super) struct SpecFile {
+    /// Its number among the sources.
+    id: SourceId,
     source: SourceFile,
     /// Whether `source` is what the file holds.
     is_faithful: bool,
@@ -285,32 +343,69 @@ struct LoadedFile {
     levels: Levels,
 }
 
-/// Reads the file that will be the source `id`.
-fn load_file(path: &Path, id: SourceId, from: &Path, overlay: &Overlay) -> Result<LoadedFile, ProjectError> {
-    let text = match overlay.get(path) {
-        Some(text) => SourceText::of(path, text),
-        None => read_source(path)?,
-    };
-    let (is_text, is_faithful) = (text.is_text(), text.is_faithful());
-    let (source, damage) = text.into_source(id, from);
-    let mut load = LoadedFile {
-        source,
-        is_faithful,
-        tools: Vec::new(),
-        workers: Vec::new(),
-        mcp_servers: Vec::new(),
-        findings: Vec::new(),
-        levels: Levels::default(),
-    };
-    if is_text {
-        load_text(&mut load, id, damage.as_ref());
+impl OfBytes for SpecFile {
+    const MOST: u64 = MAX_BYTES + 1;
+
+    fn holds(&self, bytes: &[u8]) -> bool {
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+        self.is_faithful && self.source.text.as_bytes() == bytes
     }
-    load.findings.extend(damage);
-    Ok(load)
+}
+
+/// Reads the file that will be the source `id`.
+fn read_spec(
+    cache: &Cache,
+    path: &Path,
+    id: SourceId,
+    from: &Path,
+    overlay: &Overlay,
+) -> Result<Arc<SpecFile>, ProjectError> {
+    if let Some(text) = overlay.get(path) {
+        return Ok(Arc::new(SpecFile::of(SourceText::of(path, text), id, from)));
+    }
+    let make = |bytes| SpecFile::of(SourceText::of_bytes(path.to_owned(), bytes), id, from);
+    match cache.read(&cache.specs, path, |file| file.id == id, make) {
+        Ok(file) => Ok(file),
+        // The tools of the file stay as they were, and the others need not wait for it.
+        Err(error) if cache.keeps_going => {
+            let mut file = SpecFile::empty(SourceText::none(path).into_source(id, from).0, id);
+            let message = format!("{} cannot be read: {error}", file.source.name);
+            let start = Location { source: id, span: Span::default() };
+            file.findings.push(rules::unreadable::finding(start, &message));
+            Ok(Arc::new(file))
+        }
+        Err(source) => Err(ProjectError::Unreadable { path: path.to_owned(), source }),
+    }
+}
+
+impl SpecFile {
+    fn empty(source: SourceFile, id: SourceId) -> Self {
+        Self {
+            id,
+            source,
+            is_faithful: false,
+            tools: Vec::new(),
+            workers: Vec::new(),
+            mcp_servers: Vec::new(),
+            findings: Vec::new(),
+            levels: Levels::default(),
+        }
+    }
+
+    fn of(text: SourceText, id: SourceId, from: &Path) -> Self {
+        let (is_text, is_faithful) = (text.is_text(), text.is_faithful());
+        let (source, damage) = text.into_source(id, from);
+        let mut file = Self { is_faithful, ..Self::empty(source, id) };
+        if is_text {
+            load_text(&mut file, id, damage.as_ref());
+        }
+        file.findings.extend(damage);
+        file
+    }
 }
 
 /// `damage`: the finding of bytes that were replaced.
-fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
+fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>) {
     let file = &load.source;
     let start = Location { source: id, span: Span::default() };
     load.findings.extend(rules::empty_file::check(start, &file.text));
@@ -354,7 +449,7 @@ fn load_text(load: &mut LoadedFile, id: SourceId, damage: Option<&Diagnostic>) {
             load.findings.extend(findings);
         }
         load.tools.push(LoadedTool {
-            tool,
+            tool: Arc::new(tool),
             file: Arc::clone(&name),
             entry: Arc::default(),
             script: ScriptState::None,
@@ -371,9 +466,10 @@ fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), 
     }
     let mut used = HashSet::new();
     let roots = &load.roots;
-    load.tools.retain(|LoadedTool { tool, .. }| {
+    load.tools.retain(|loaded| {
+        let tool = &loaded.tool;
         let script = roots.get(&tool.source).filter(|_| tool.kind == ToolKind::Normal);
-        let script = script.and_then(|root| find_script(root, tool)).map(|path| identity(&path));
+        let script = script.and_then(|root| find_script(root, loaded)).map(|path| identity(&path));
         let is_wanted = script.is_some_and(|script| {
             let is_wanted = wanted.iter().any(|(identity, _)| *identity == script);
             used.insert(script);

@@ -3,12 +3,17 @@
 //! A project is a folder that holds `specs/` (and `scripts/` beside it). [`find_root`] walks up to it, [`load`]
 //! reads files, [`Generation`] is what a request runs on, [`LiveProject`] keeps the newest one at hand.
 
+mod cache;
 mod discover;
 mod generation;
 mod grants;
+mod hints;
 mod levels;
 mod live;
 mod load;
+mod loader;
+mod look;
+mod modules;
 mod names;
 mod overlay;
 mod parallel;
@@ -16,6 +21,7 @@ mod read;
 pub mod rules;
 mod script_findings;
 mod scripts;
+mod settle;
 mod spare;
 mod watch;
 #[cfg(feature = "cli")]

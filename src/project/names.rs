@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Load;
 use crate::project::rules;
@@ -61,7 +62,7 @@ fn tell_duplicate_tools(load: &mut Load) {
     load.findings.append(&mut findings);
     for loser in losers {
         if let Some(loser) = load.tools.get_mut(loser) {
-            loser.tool.valid = false;
+            Arc::make_mut(&mut loser.tool).valid = false;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Files as text, whatever bytes they hold.
 
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -8,9 +9,10 @@ use crate::project::rules;
 use crate::text::{Location, SourceFile, SourceId, Span};
 
 use super::ProjectError;
+use super::look::FileLook;
 
 /// A spec file larger than this is none.
-const MAX_BYTES: u64 = 256 << 20;
+pub(super) const MAX_BYTES: u64 = 256 << 20;
 
 /// What some editors put before UTF-8.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -33,7 +35,7 @@ pub(crate) struct SourceText {
 #[cfg(feature = "cli")]
 pub(crate) fn read_stream(name: &str, input: impl Read) -> Result<SourceText, ProjectError> {
     let path = PathBuf::from(name);
-    match read_bytes(input, 0) {
+    match read_bytes(input) {
         Ok(bytes) => Ok(SourceText::of_bytes(path, bytes)),
         Err(source) => Err(ProjectError::Unreadable { path, source }),
     }
@@ -44,23 +46,69 @@ pub(crate) fn read_stream(name: &str, input: impl Read) -> Result<SourceText, Pr
 /// # Errors
 /// When it cannot be read, is no regular file, or is larger than 256 MiB.
 pub(crate) fn read_source(path: &Path) -> Result<SourceText, ProjectError> {
-    let unreadable = |source| ProjectError::Unreadable { path: path.to_owned(), source };
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err(unreadable(std::io::Error::other("it is no regular file")));
+    let read = read_regular(path, MAX_BYTES + 1).and_then(|read| refuse_huge(read.bytes));
+    match read {
+        Ok(bytes) => Ok(SourceText::of_bytes(path.to_owned(), bytes)),
+        Err(source) => Err(ProjectError::Unreadable { path: path.to_owned(), source }),
     }
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    let bytes = read_bytes(file, metadata.len()).map_err(unreadable)?;
-    Ok(SourceText::of_bytes(path.to_owned(), bytes))
 }
 
-fn read_bytes(input: impl Read, likely: u64) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(likely.min(MAX_BYTES) as usize);
+#[cfg(feature = "cli")]
+fn read_bytes(input: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
     input.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    refuse_huge(bytes)
+}
+
+pub(super) fn refuse_huge(bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(std::io::Error::other("it is larger than 256 MiB"));
     }
     Ok(bytes)
+}
+
+/// A file as it was read.
+pub(super) struct ReadFile {
+    pub(super) bytes: Vec<u8>,
+    /// What it looked like.
+    pub(super) look: FileLook,
+    /// Whether it looked the same before and after.
+    pub(super) is_whole: bool,
+}
+
+/// Reads at most `most` bytes of a regular file. Whatever is put in its place between a look and its opening, a pipe or a
+/// device, neither is read nor holds us up.
+///
+/// # Errors
+/// When it cannot be read or is no regular file.
+pub(super) fn read_regular(path: &Path, most: u64) -> std::io::Result<ReadFile> {
+    let refused = || std::io::Error::other("it is no regular file");
+    // To open some things is to do something.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(refused());
+    }
+    let file = open_without_waiting(path)?;
+    let look = FileLook::of(&file.metadata()?);
+    if !look.is_file {
+        return Err(refused());
+    }
+    let mut bytes = Vec::with_capacity(look.size.min(most) as usize);
+    (&file).take(most).read_to_end(&mut bytes)?;
+    let is_whole = FileLook::of(&file.metadata()?) == look;
+    Ok(ReadFile { bytes, look, is_whole })
+}
+
+#[cfg(unix)]
+fn open_without_waiting(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    std::fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
+#[cfg(not(unix))]
+fn open_without_waiting(path: &Path) -> std::io::Result<File> {
+    File::open(path)
 }
 
 impl SourceText {
@@ -76,6 +124,11 @@ impl SourceText {
     /// Whether it is what the file holds, a byte order mark aside.
     pub(super) fn is_faithful(&self) -> bool {
         self.bad_byte.is_none()
+    }
+
+    /// No text at all, in place of a file that cannot be read.
+    pub(super) fn none(path: &Path) -> Self {
+        Self::of(path, "")
     }
 
     /// What was read from `path`.

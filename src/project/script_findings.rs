@@ -2,15 +2,17 @@
 //! share a file.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::Load;
 use super::load::ScriptState;
+use super::look::Looks;
+use super::modules::{ModuleFault, ModuleProblem};
 use super::read::display_name;
-use super::scripts::{Examined, Found, script_places};
+use super::scripts::{Examined, Found, KeptTool, script_places};
 use super::spare::SpareScripts;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
 use crate::script::{Contract, LoadProblem, Returned, Script};
 use crate::spec::Tool;
@@ -22,22 +24,31 @@ pub(super) struct Teller<'f> {
     spare: SpareScripts,
     /// The files of which one tool that is implemented in Emacs Lisp was told.
     told_elisp: HashSet<SourceId>,
-    files: HashMap<PathBuf, ToldFile>,
+    /// By their names.
+    files: HashMap<String, ToldFile>,
 }
 
-/// A script file that something was said about.
+/// A script file or module that something was said about.
 #[derive(Default)]
 struct ToldFile {
     /// Its number among the sources.
     source: Option<SourceId>,
     /// Whether it was told that it does not compile, which is the same for every tool.
     is_broken: bool,
+    /// The lines of which it was told what is wrong with what they require, likewise.
+    lines: HashSet<usize>,
 }
 
 impl<'f> Teller<'f> {
     /// Names in messages are relative to `from`.
-    pub(super) fn new(load: &Load, whole: &HashSet<&Path>, from: &'f Path) -> Self {
-        let spare = SpareScripts::of(load, whole);
+    pub(super) fn new(
+        load: &Load,
+        tools: &[Option<KeptTool>],
+        whole: &HashSet<&Path>,
+        looks: &Looks,
+        from: &'f Path,
+    ) -> Self {
+        let spare = SpareScripts::of(load, tools, whole, looks);
         Self { from, spare, told_elisp: HashSet::new(), files: HashMap::new() }
     }
 
@@ -47,25 +58,27 @@ impl<'f> Teller<'f> {
         load: &mut Load,
         tool: &Tool,
         root: &Path,
-        examined: Examined,
+        examined: &Examined,
+        problems: &[ModuleProblem],
     ) -> ScriptState {
         let told = match examined {
             Examined::Missing => Err(self.tell_missing(load, tool, root)),
             Examined::Unreadable(found, error) => {
-                self.tell_twin(load, tool, &found);
-                Err(self.tell_unreadable(load, tool, &found, &error))
+                self.tell_twin(load, tool, found);
+                Err(self.tell_unreadable(load, tool, found, error))
             }
             Examined::Read(found, script, contract) => {
-                self.tell_twin(load, tool, &found);
+                self.tell_twin(load, tool, found);
                 let told = match contract {
-                    Err(problem) => Err(self.tell_problem(load, tool, &found, &script, &problem)),
-                    Ok(contract) => self.tell_contract(load, tool, &found, &script, &contract),
+                    Err(problem) => Err(self.tell_problem(load, tool, script, problem)),
+                    Ok(contract) => self.tell_contract(load, tool, script, contract),
                 };
-                told.map(|()| script)
+                let modules = self.tell_modules(load, tool, problems);
+                told.and(modules).map(|()| script)
             }
         };
         match told {
-            Ok(script) => ScriptState::Ready(Arc::new(*script)),
+            Ok(script) => ScriptState::Ready(Arc::clone(script)),
             Err(error) => ScriptState::Broken(error),
         }
     }
@@ -117,13 +130,12 @@ impl<'f> Teller<'f> {
         &mut self,
         load: &mut Load,
         tool: &Tool,
-        found: &Found,
         script: &Script,
         problem: &LoadProblem,
     ) -> ToolError {
-        let file = self.files.entry(found.path.clone()).or_default();
+        let file = self.files.entry(script.file.clone()).or_default();
         if !std::mem::replace(&mut file.is_broken, true) {
-            let at = place_in_script(load, file, script, tool.source, problem.line.unwrap_or(1));
+            let at = file.place(load, script, tool.source, problem.line.unwrap_or(1));
             load.findings.push(rules::script_does_not_compile::finding(at, &script.tool, &problem.message));
         }
         ToolError::new(ToolErrorKind::Load, problem.to_string())
@@ -133,13 +145,11 @@ impl<'f> Teller<'f> {
         &mut self,
         load: &mut Load,
         tool: &Tool,
-        found: &Found,
         script: &Script,
         contract: &Contract,
     ) -> Result<(), ToolError> {
         let mut place = |load: &mut Load, line: usize| {
-            let file = self.files.entry(found.path.clone()).or_default();
-            place_in_script(load, file, script, tool.source, line)
+            self.files.entry(script.file.clone()).or_default().place(load, script, tool.source, line)
         };
         let (line, finding) = match &contract.returned {
             Returned::Unknown => return Ok(()),
@@ -171,30 +181,61 @@ impl<'f> Teller<'f> {
         load.findings.push(finding);
         Err(ToolError::new(ToolErrorKind::Load, error))
     }
+
+    /// What is wrong with a file of `scripts/lib` is told once, however many scripts require it.
+    fn tell_modules(
+        &mut self,
+        load: &mut Load,
+        tool: &Tool,
+        problems: &[ModuleProblem],
+    ) -> Result<(), ToolError> {
+        let mut first_error = Ok(());
+        for ModuleProblem { file, line, what } in problems {
+            let script = &file.script;
+            let told = self.files.entry(script.file.clone()).or_default();
+            let is_told = match what {
+                ModuleFault::Broken(_) | ModuleFault::NoValue => std::mem::replace(&mut told.is_broken, true),
+                ModuleFault::Missing { .. } | ModuleFault::Circle(_) | ModuleFault::Computed => {
+                    !told.lines.insert(*line)
+                }
+            };
+            let at = told.place(load, script, tool.source, *line);
+            let finding = match what {
+                ModuleFault::Missing { wanted, advice } => rules::missing_module::finding(at, wanted, advice),
+                ModuleFault::Broken(problem) => rules::module_does_not_compile::finding(at, &problem.message),
+                ModuleFault::NoValue => rules::module_without_value::finding(at),
+                ModuleFault::Circle(files) => rules::circular_require::finding(at, files),
+                ModuleFault::Computed => rules::computed_require::finding(at),
+            };
+            if finding.severity == Severity::Error && first_error.is_ok() {
+                let error = format!("{}:{line}: {}", script.file, finding.message);
+                first_error = Err(ToolError::new(ToolErrorKind::Load, error));
+            }
+            load.findings.extend((!is_told).then_some(finding));
+        }
+        first_error
+    }
 }
 
 fn name_of(tool: &Tool) -> Location {
     Location { source: tool.source, span: tool.name.span }
 }
 
-/// A line of the script, which thereby becomes one of the sources, of the project that `spec` is of.
-fn place_in_script(
-    load: &mut Load,
-    file: &mut ToldFile,
-    script: &Script,
-    spec: SourceId,
-    line: usize,
-) -> Location {
-    let source = *file.source.get_or_insert_with(|| {
-        load.sources.add(SourceFile::new(&*script.file, String::from_utf8_lossy(&script.source).into_owned()))
-    });
-    if let Some(root) = load.roots.get(&spec).cloned() {
-        load.roots.insert(source, root);
+impl ToldFile {
+    /// A line of the script, which thereby becomes one of the sources, of the project that `spec` is of.
+    fn place(&mut self, load: &mut Load, script: &Script, spec: SourceId, line: usize) -> Location {
+        let source = *self.source.get_or_insert_with(|| {
+            let text = String::from_utf8_lossy(&script.source).into_owned();
+            load.sources.add(SourceFile::new(&*script.file, text))
+        });
+        if let Some(root) = load.roots.get(&spec).cloned() {
+            load.roots.insert(source, root);
+        }
+        let text = load.sources.get(source).map_or("", |file| &file.text);
+        let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+        let of_line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
+        let indent = of_line.len() - of_line.trim_start().len();
+        let span = Span::new(start + indent, start + of_line.trim_end().len().max(indent));
+        Location { source, span }
     }
-    let text = load.sources.get(source).map_or("", |file| &file.text);
-    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
-    let of_line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
-    let indent = of_line.len() - of_line.trim_start().len();
-    let span = Span::new(start + indent, start + of_line.trim_end().len().max(indent));
-    Location { source, span }
 }

@@ -1,41 +1,126 @@
-//! The script of each tool: found, compiled, held against its spec. Never run.
+//! The script of each tool: found, compiled with the modules that it requires, held against its spec. Never run.
 //!
-//! Looking is done on all cores, telling (`script_findings`) in the order of the tools.
+//! Looking is done on all cores, telling (`script_findings`) in the order of the tools. A tool whose spec, script and
+//! modules are those of the load before it is not looked at anew and keeps its `Arc<Script>`: the states of a script
+//! belong to that.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::Metadata;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use super::cache::{Cache, MOST_OF_SCRIPT, OfBytes};
+use super::discover::scripts_folder;
+use super::modules::Unit;
 use super::read::display_name;
 use super::script_findings::Teller;
-use super::{Load, parallel};
+use super::{Load, LoadedTool, ScriptState, parallel};
 use crate::script::{
-    Contract, LoadProblem, MAX_SOURCE, Parameter, PathGrant, Permissions, Script, check_script,
+    Contract, LoadProblem, Module, Parameter, PathGrant, Permissions, Require, Script, check_module,
+    check_script, required,
 };
 use crate::spec::{Argument, Tool, ToolKind};
 
 /// Looks for the scripts of every normal tool of `load`. Without a project there are none to look for.
 /// In the projects of `whole`, files that no tool runs are told.
-pub(super) fn load_scripts(load: &mut Load, whole: &HashSet<&Path>, from: &Path) {
-    let files = Files::default();
-    let examined = parallel::map(&load.tools, |_, loaded| {
+pub(super) fn load_scripts(cache: &mut Cache, load: &mut Load, whole: &HashSet<&Path>, from: &Path) {
+    let roots: HashSet<&Path> = load.roots.values().map(AsRef::as_ref).collect();
+    for root in roots.into_iter().chain(whole.iter().copied()) {
+        cache.look_at_scripts(root);
+    }
+    let mut former = std::mem::take(&mut cache.tools);
+    let mut known = Vec::with_capacity(load.tools.len());
+    let mut unknown = Vec::new();
+    for (index, loaded) in load.tools.iter().enumerate() {
+        let kept = former.remove(&address(&loaded.tool));
+        let is_current = kept.as_ref().is_some_and(|kept| kept.is_current(cache, load, from));
         // A broken spec is told already; what its script lacks may follow from that.
         let is_wanted = loaded.tool.kind == ToolKind::Normal && loaded.tool.valid;
-        let root = load.roots.get(&loaded.tool.source).filter(|_| is_wanted)?;
-        Some((Arc::clone(root), Examined::of(&loaded.tool, root, &files, from)))
-    });
-    let mut teller = Teller::new(load, whole, from);
-    let mut tools = std::mem::take(&mut load.tools);
-    for (loaded, examined) in tools.iter_mut().zip(examined) {
-        if let Some((root, examined)) = examined {
-            loaded.script = teller.tell(load, &loaded.tool, &root, examined);
+        let root = load.roots.get(&loaded.tool.source).filter(|_| is_wanted);
+        if let Some(root) = root.filter(|_| !is_current) {
+            unknown.push((index, &loaded.tool, root));
         }
+        match kept {
+            Some(kept) if is_current => known.push(Some(kept)),
+            Some(kept) => {
+                former.insert(address(&loaded.tool), kept);
+                known.push(None);
+            }
+            None => known.push(None),
+        }
+    }
+    let former: HashMap<&str, &Arc<Script>> = former.values().filter_map(KeptTool::named_script).collect();
+    let examined = parallel::map(&unknown, |_, (_, tool, root)| {
+        let former = former.get(tool.name.value.as_str()).copied();
+        KeptTool::examine(cache, tool, root, former, from)
+    });
+    for ((index, ..), examined) in unknown.into_iter().zip(examined) {
+        if let Some(place) = known.get_mut(index) {
+            *place = Some(examined);
+        }
+    }
+    let mut teller = Teller::new(load, &known, whole, cache.looks(), from);
+    let mut tools = std::mem::take(&mut load.tools);
+    for (loaded, kept) in tools.iter_mut().zip(known) {
+        let Some(mut kept) = kept else { continue };
+        loaded.script = kept.tell(load, &mut teller);
+        cache.tools.insert(address(&loaded.tool), kept);
     }
     load.tools = tools;
     teller.finish(load);
     load.sort_findings();
+}
+
+/// What a tool is known by from load to load: whoever keeps something under it holds the tool, too.
+fn address(tool: &Arc<Tool>) -> usize {
+    Arc::as_ptr(tool).addr()
+}
+
+/// The file of a script or module, as one of no tool yet.
+pub(super) struct ScriptFile {
+    pub(super) script: Script,
+    pub(super) requires: Vec<Require>,
+    module: OnceLock<(Arc<Module>, Result<Contract, LoadProblem>)>,
+}
+
+impl OfBytes for ScriptFile {
+    const MOST: u64 = MOST_OF_SCRIPT;
+
+    fn holds(&self, bytes: &[u8]) -> bool {
+        *self.script.source == *bytes
+    }
+}
+
+impl ScriptFile {
+    /// The file as a module, compiled once.
+    pub(super) fn module(&self) -> &Arc<Module> {
+        &self.as_module().0
+    }
+
+    /// What the file returns as a module, or why it does not compile.
+    pub(super) fn contract(&self) -> &Result<Contract, LoadProblem> {
+        &self.as_module().1
+    }
+
+    fn as_module(&self) -> &(Arc<Module>, Result<Contract, LoadProblem>) {
+        self.module.get_or_init(|| {
+            let module = Module::new(self.script.file.clone(), &self.script.source);
+            let contract = check_module(&module);
+            (Arc::new(module), contract)
+        })
+    }
+}
+
+/// Reads the file of a script or module.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(super) fn read_script(cache: &Cache, path: &Path, from: &Path) -> std::io::Result<Arc<ScriptFile>> {
+    let make = |bytes: Vec<u8>| ScriptFile {
+        requires: required(&bytes),
+        script: Script::new("", display_name(path, from), bytes),
+        module: OnceLock::new(),
+    };
+    cache.read(&cache.scripts, path, |_| true, make)
 }
 
 /// What was found where the script of a tool is looked for.
@@ -45,99 +130,151 @@ pub(super) enum Examined {
     /// A file that cannot be read, and why.
     Unreadable(Found, String),
     /// A script, and what it returns or why it does not compile.
-    Read(Found, Box<Script>, Result<Contract, LoadProblem>),
-}
-
-impl Examined {
-    fn of(tool: &Tool, root: &Path, files: &Files, from: &Path) -> Self {
-        let Some(found) = Found::of(tool, root) else { return Self::Missing };
-        let file = match files.script(&found, from) {
-            Ok(file) => file,
-            Err(error) => return Self::Unreadable(found, error),
-        };
-        let mut script = file.for_tool(&tool.name.value);
-        let parameter = |argument: &Argument| Parameter {
-            name: argument.name.value.clone(),
-            integer: argument.type_name() == Some("integer"),
-        };
-        script.parameters = tool.arguments.iter().map(parameter).collect();
-        script.is_async = tool.is_async;
-        script.timeout = tool.timeout;
-        script.memory = tool.memory;
-        script.permissions = resolve_permissions(tool, root);
-        script.root = std::path::absolute(root).ok();
-        let contract = check_script(&script);
-        Self::Read(found, Box::new(script), contract)
-    }
+    Read(Found, Arc<Script>, Result<Contract, LoadProblem>),
 }
 
 /// Where the script of a tool is.
+#[derive(PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) path: PathBuf,
-    metadata: Metadata,
     /// Another place where it is, too.
     pub(super) twin: Option<PathBuf>,
 }
 
 impl Found {
     /// `NAME.lua` goes before `NAME.luau`.
-    fn of(tool: &Tool, root: &Path) -> Option<Self> {
-        let mut there = script_places(root, tool)
-            .into_iter()
-            .filter_map(|path| std::fs::metadata(&path).ok().map(|metadata| (path, metadata)));
-        let (path, metadata) = there.next()?;
-        Some(Self { path, metadata, twin: there.next().map(|(path, _)| path) })
+    fn among(places: &[PathBuf], cache: &Cache) -> Option<Self> {
+        let mut there = places.iter().filter(|path| cache.look(path).is_some());
+        let path = there.next()?.clone();
+        Some(Self { path, twin: there.next().cloned() })
     }
 }
 
-/// The script files of one load as scripts of no tool yet, or why they cannot be read. Several tools may name the same.
-#[derive(Default)]
-struct Files(Mutex<HashMap<PathBuf, Arc<OnceLock<ReadFile>>>>);
+/// A tool whose script was looked for, and all that this came from.
+pub(super) struct KeptTool {
+    tool: Arc<Tool>,
+    root: Arc<Path>,
+    /// Where its script was looked for.
+    pub(super) places: Vec<PathBuf>,
+    examined: Examined,
+    /// The files of its script and of the modules.
+    unit: Unit,
+    /// Whether there is nothing to tell of it.
+    is_clean: bool,
+}
 
-type ReadFile = Result<Script, String>;
+impl KeptTool {
+    fn examine(
+        cache: &Cache,
+        tool: &Arc<Tool>,
+        root: &Arc<Path>,
+        former: Option<&Arc<Script>>,
+        from: &Path,
+    ) -> Self {
+        let places = script_places(root, tool);
+        let mut unit = Unit::default();
+        let examined = match Found::among(&places, cache) {
+            None => Examined::Missing,
+            Some(found) => match read_script(cache, &found.path, from) {
+                Err(error) => Examined::Unreadable(found, error.to_string()),
+                Ok(file) => {
+                    unit = Unit::of(cache, root, &found.path, &file, from);
+                    let script = script_of(tool, root, &file, &unit);
+                    let contract = check_script(&script);
+                    let same = former.filter(|former| is_same_script(former, &script));
+                    let script = same.map_or_else(|| Arc::new(script), Arc::clone);
+                    Examined::Read(found, script, contract)
+                }
+            },
+        };
+        let (tool, root) = (Arc::clone(tool), Arc::clone(root));
+        Self { tool, root, places, examined, unit, is_clean: false }
+    }
 
-impl Files {
-    fn script(&self, found: &Found, from: &Path) -> ReadFile {
-        let file = {
-            let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(files.entry(found.path.clone()).or_default())
+    /// Whether a look at it would find the same.
+    fn is_current(&self, cache: &Cache, load: &Load, from: &Path) -> bool {
+        let is_found = match &self.examined {
+            Examined::Missing => Found::among(&self.places, cache).is_none(),
+            Examined::Unreadable(..) => false,
+            Examined::Read(found, ..) => {
+                let mut there = self.places.iter().filter(|path| cache.look(path).is_some());
+                there.next() == Some(&found.path) && there.next() == found.twin.as_ref()
+            }
         };
-        let read = || {
-            let bytes = read_file(&found.path, &found.metadata).map_err(|error| error.to_string())?;
-            Ok(Script::new("", display_name(&found.path, from), bytes))
-        };
-        file.get_or_init(read).as_ref().map(|script| script.for_tool("")).map_err(Clone::clone)
+        is_found && load.roots.get(&self.tool.source) == Some(&self.root) && self.unit.is_current(cache, from)
+    }
+
+    fn named_script(&self) -> Option<(&str, &Arc<Script>)> {
+        match &self.examined {
+            Examined::Read(_, script, ..) => Some((self.tool.name.value.as_str(), script)),
+            Examined::Missing | Examined::Unreadable(..) => None,
+        }
+    }
+
+    fn tell(&mut self, load: &mut Load, teller: &mut Teller) -> ScriptState {
+        if self.is_clean
+            && let Examined::Read(_, script, ..) = &self.examined
+        {
+            return ScriptState::Ready(Arc::clone(script));
+        }
+        let told = load.findings.len();
+        let state = teller.tell(load, &self.tool, &self.root, &self.examined, &self.unit.problems);
+        self.is_clean = load.findings.len() == told && matches!(state, ScriptState::Ready(_));
+        state
+    }
+
+    /// Everything that it was made of but its spec.
+    pub(super) fn named(&self) -> impl Iterator<Item = &PathBuf> {
+        self.places.iter().chain(self.unit.named())
     }
 }
 
-/// The files that a change of which may change this load: the places where scripts are looked for.
+fn script_of(tool: &Tool, root: &Path, file: &ScriptFile, unit: &Unit) -> Script {
+    let parameter = |argument: &Argument| Parameter {
+        name: argument.name.value.clone(),
+        integer: argument.type_name() == Some("integer"),
+    };
+    let mut script = file.script.for_tool(&tool.name.value);
+    script.parameters = tool.arguments.iter().map(parameter).collect();
+    script.is_async = tool.is_async;
+    script.timeout = tool.timeout;
+    script.memory = tool.memory;
+    script.permissions = resolve_permissions(tool, root);
+    script.root = std::path::absolute(root).ok();
+    script.modules = unit.modules();
+    script
+}
+
+/// Whether a call of either would do the same.
+pub(super) fn is_same_script(old: &Script, new: &Script) -> bool {
+    let is_same_module = |(old, new): (&Arc<Module>, &Arc<Module>)| {
+        Arc::ptr_eq(old, new) || (old.file == new.file && old.source == new.source)
+    };
+    old.source == new.source
+        && old.file == new.file
+        && old.parameters == new.parameters
+        && old.is_async == new.is_async
+        && old.timeout == new.timeout
+        && old.memory == new.memory
+        && old.permissions == new.permissions
+        && old.root == new.root
+        && old.modules.len() == new.modules.len()
+        && old.modules.iter().zip(&*new.modules).all(is_same_module)
+}
+
+/// Where the script of a tool is looked for, in order.
 pub(super) fn script_places(root: &Path, tool: &Tool) -> Vec<PathBuf> {
     match &tool.script {
         Some(path) => vec![root.join(&path.value)],
         None => {
-            let scripts = root.join("scripts");
+            let scripts = scripts_folder(root);
             ["lua", "luau"].map(|extension| scripts.join(format!("{}.{extension}", tool.name.value))).to_vec()
         }
     }
 }
 
-pub(super) fn find_script(root: &Path, tool: &Tool) -> Option<PathBuf> {
-    Found::of(tool, root).map(|found| found.path)
-}
-
-/// At most one byte more than a script may have, so that a huge or endless file is refused by its length.
-pub(super) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    read_file(path, &std::fs::metadata(path)?)
-}
-
-fn read_file(path: &Path, metadata: &Metadata) -> std::io::Result<Vec<u8>> {
-    if !metadata.is_file() {
-        return Err(std::io::Error::other("it is no regular file"));
-    }
-    let most = MAX_SOURCE as u64 + 1;
-    let mut bytes = Vec::with_capacity(metadata.len().min(most) as usize);
-    std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes)
+pub(super) fn find_script(root: &Path, tool: &LoadedTool) -> Option<PathBuf> {
+    script_places(root, &tool.tool).into_iter().find(|path| path.exists())
 }
 
 pub(super) fn resolve_permissions(tool: &Tool, root: &Path) -> Permissions {

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Load;
-use super::discover::scripts_in;
-use super::read::display_name;
+use super::cache::MOST_OF_SCRIPT;
+use super::discover::scripts_folder;
+use super::look::Looks;
+use super::read::{display_name, read_regular};
 use super::rules::unused_script;
-use super::scripts::{read_bytes, script_places};
+use super::scripts::{KeptTool, script_places};
 use crate::diagnostic::Severity;
 use crate::spec::{Tool, nearest};
 use crate::text::{Location, SourceFile, Span};
@@ -19,18 +21,27 @@ pub(super) struct SpareScripts {
 }
 
 impl SpareScripts {
-    pub(super) fn of(load: &Load, whole: &HashSet<&Path>) -> Self {
-        let with_stem = |path: PathBuf| (path.clone(), stem(&path));
-        let files = |root: &Path| scripts_in(root).into_iter().map(with_stem).collect();
-        let mut of_root: HashMap<_, BTreeMap<_, _>> =
-            whole.iter().map(|root| ((*root).to_owned(), files(root))).collect();
-        for loaded in &load.tools {
-            let Some(root) = load.root_of(loaded.tool.source) else { continue };
-            if let Some(files) = of_root.get_mut(root).filter(|files| !files.is_empty()) {
-                for place in script_places(root, &loaded.tool) {
-                    files.remove(&place);
-                }
+    pub(super) fn of(load: &Load, tools: &[Option<KeptTool>], whole: &HashSet<&Path>, looks: &Looks) -> Self {
+        let mut taken: HashSet<&Path> = HashSet::new();
+        // Of broken tools, and of those whose script is not looked for, too.
+        let mut others = Vec::new();
+        for (loaded, kept) in load.tools.iter().zip(tools) {
+            match kept {
+                Some(kept) => taken.extend(kept.places.iter().map(PathBuf::as_path)),
+                None => others.extend(
+                    load.root_of(loaded.tool.source)
+                        .into_iter()
+                        .flat_map(|root| script_places(root, &loaded.tool)),
+                ),
             }
+        }
+        taken.extend(others.iter().map(PathBuf::as_path));
+        let mut of_root: HashMap<_, BTreeMap<_, _>> = HashMap::new();
+        for &root in whole {
+            let listed = looks.scripts.get(&scripts_folder(root)).into_iter().flatten();
+            let is_file = |path: &&PathBuf| looks.listed.get(*path).is_some_and(|look| look.is_file);
+            let spare = listed.filter(|path| !taken.contains(path.as_path())).filter(is_file);
+            of_root.insert(root.to_owned(), spare.map(|path| (path.clone(), stem(path))).collect());
         }
         Self { of_root }
     }
@@ -59,8 +70,8 @@ impl SpareScripts {
             }
             let root: Arc<Path> = Arc::from(root);
             for (file, stem) in files {
-                let text = read_bytes(&file).unwrap_or_default();
-                let text = String::from_utf8_lossy(&text).into_owned();
+                let read = read_regular(&file, MOST_OF_SCRIPT).map(|read| read.bytes);
+                let text = String::from_utf8_lossy(&read.unwrap_or_default()).into_owned();
                 let first_line = text.lines().next().map_or(0, str::len);
                 let source = load.sources.add(SourceFile::new(display_name(&file, from), text));
                 load.roots.insert(source, Arc::clone(&root));

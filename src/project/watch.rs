@@ -1,69 +1,39 @@
-//! Files looked at again and again, and a load made anew whenever one of them is another.
+//! Files looked at again and again, and a load made anew whenever one of them holds something else.
 //!
-//! The operating system's events are hints only, and many are missed; what counts is a look at every file's size,
-//! time and inode, on a hint and every second. A file is taken when two looks find the same, or
-//! after a quarter of a second of being written on and on.
+//! What counts is a look around (`look`): on a hint of the operating system (`hints`), and every second. Files that are
+//! other than what was loaded are taken when they are whole (`settle`). A load is made beside the one that is there, from
+//! what is another and the rest of the last one (`cache`); then everything is looked at again, and if a file that was
+//! read is not as it was, the load is thrown away. So a load is the state of the disk at one moment, and no half-written
+//! file is in it. A file that looks otherwise and holds the same is no change.
 
-use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use notify::{RecursiveMode, Watcher};
+use super::hints::{Hints, Watches, Woken};
+use super::loader::{Loader, Scan, Wanted};
+use super::settle::{Decision, Settling};
+use super::{Load, LoadOptions, ProjectError, find_root};
 
-use super::discover::scripts_in;
-use super::scripts::script_places;
-use super::{Input, Load, LoadOptions, LoadedTool, ProjectError, load_with, resolve_inputs};
-
-/// From a hint to the second look: editors write in several steps.
-const DEBOUNCE: Duration = Duration::from_millis(40);
-/// The longest wait for a file that is written on and on.
-const MAX_DEBOUNCE: Duration = Duration::from_millis(250);
 /// Between looks without a hint.
-const SWEEP: Duration = Duration::from_secs(1);
+pub(super) const SWEEP: Duration = Duration::from_secs(1);
+/// New folders are looked through again once they are watched; so often at most.
+const MAX_FOLLOWED: usize = 3;
 
-/// What is held loaded.
+/// What is done with loads.
 pub(super) trait Watched {
-    /// The files that are looked at whatever was loaded.
-    fn listed(&self) -> Vec<PathBuf>;
+    /// Something was loaded that is not as before, or could not be. `started`: when its load began.
+    fn loaded(&mut self, loaded: Result<Load, ProjectError>, started: Instant) -> ControlFlow<()>;
 
-    /// The places that are looked at because of what was loaded: where the scripts of its tools are looked for.
-    fn named(&self) -> Vec<PathBuf>;
-
-    /// Loads anew; breaks off when nobody wants that any more.
-    fn reload(&mut self) -> ControlFlow<()>;
-
-    /// Tells of what was loaded, once that is watched; breaks off likewise.
-    fn tell(&mut self) -> ControlFlow<()>;
-
-    /// What the files look like now.
-    fn look(&self) -> Looks {
-        Looks::at(self.listed(), self.named())
+    /// When it wants to be given what is loaded again, though nothing is another.
+    fn due(&self) -> Option<Instant> {
+        None
     }
 }
 
-/// Loads anew whenever what is found is other than what was `seen`, until `watched` breaks off or nobody can send hints
-/// any more.
-pub(super) fn keep_watching(watched: &mut impl Watched, mut seen: Looks, hinted: &Receiver<()>) {
-    while hinted.recv_timeout(SWEEP) != Err(RecvTimeoutError::Disconnected) {
-        let found = watched.look();
-        if found == seen {
-            continue;
-        }
-        let found = settle(found, || watched.look());
-        if watched.reload().is_break() {
-            return;
-        }
-        seen = found.loaded(watched.named());
-        if watched.tell().is_break() {
-            return;
-        }
-    }
-}
-
-/// Loads what `paths` mean, seen from `folder`, and loads it again whenever one of its files is another, until `told`
-/// breaks off. Names in messages are relative to `from`. Files of no project are looked at every second.
+/// Loads `paths`, seen from `folder`, whenever one of the files that they mean holds something else, until `told`
+/// breaks off. Names in messages are relative to `from`.
 ///
 /// # Errors
 /// When the first load fails; a later failure is told.
@@ -74,164 +44,117 @@ pub fn keep_loading(
     options: &LoadOptions,
     told: impl FnMut(Result<&Load, &ProjectError>) -> ControlFlow<()>,
 ) -> Result<(), ProjectError> {
-    let inputs = resolve_inputs(paths, folder)?;
-    let found = Looks::at(listed(&inputs), Vec::new());
-    let loaded = load_with(&inputs, from, options)?;
-    let roots: Vec<PathBuf> = inputs.into_iter().filter_map(|input| input.root).collect();
-    // Held here, so that there are looks without a watcher, too.
-    let (hints, hinted) = sync_channel(1);
-    let _watcher = watch(&roots, hints.clone());
-    let seen = found.loaded(named(&loaded));
-    let mut watched = Inputs { paths, folder, from, options, loaded, failed: None, told };
-    if watched.tell().is_continue() {
-        keep_watching(&mut watched, seen, &hinted);
+    let wanted = match paths {
+        [] => Wanted::Project(find_root(folder)?),
+        _ => Wanted::Paths(paths.to_vec(), folder.to_owned()),
+    };
+    let mut loader = Loader::new(wanted, from, options.clone());
+    let first = load_first(&mut loader)?;
+    let mut watched = Told { told, error: None };
+    if watched.loaded(Ok(first), Instant::now()).is_continue() {
+        keep_watching(&mut watched, loader, &Arc::default());
     }
-    drop(hints);
     Ok(())
 }
 
-/// What some paths mean, as it was last loaded.
-struct Inputs<'a, T> {
-    paths: &'a [PathBuf],
-    folder: &'a Path,
-    from: &'a Path,
-    options: &'a LoadOptions,
-    loaded: Load,
-    /// Why there is nothing newer.
-    failed: Option<ProjectError>,
+/// Loads that someone is told of.
+struct Told<T> {
     told: T,
+    /// Why there is nothing newer, as it was told last.
+    error: Option<String>,
 }
 
-impl<T: FnMut(Result<&Load, &ProjectError>) -> ControlFlow<()>> Watched for Inputs<'_, T> {
-    fn listed(&self) -> Vec<PathBuf> {
-        listed(&resolve_inputs(self.paths, self.folder).unwrap_or_default())
-    }
-
-    fn named(&self) -> Vec<PathBuf> {
-        named(&self.loaded)
-    }
-
-    fn reload(&mut self) -> ControlFlow<()> {
-        let inputs = resolve_inputs(self.paths, self.folder);
-        match inputs.and_then(|inputs| load_with(&inputs, self.from, self.options)) {
-            Ok(next) => (self.loaded, self.failed) = (next, None),
-            Err(error) => self.failed = Some(error),
+impl<T: FnMut(Result<&Load, &ProjectError>) -> ControlFlow<()>> Watched for Told<T> {
+    fn loaded(&mut self, loaded: Result<Load, ProjectError>, _: Instant) -> ControlFlow<()> {
+        let error = loaded.as_ref().err().map(ToString::to_string);
+        if error.is_some() && error == self.error {
+            return ControlFlow::Continue(());
         }
-        ControlFlow::Continue(())
-    }
-
-    fn tell(&mut self) -> ControlFlow<()> {
-        (self.told)(self.failed.as_ref().map_or(Ok(&self.loaded), Err))
+        self.error = error;
+        (self.told)(loaded.as_ref())
     }
 }
 
-/// The files of `inputs`, those that say something about them, and all scripts beside them.
-pub(super) fn listed(inputs: &[Input]) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for input in inputs {
-        files.extend(input.files.iter().chain(&input.scripts).cloned());
-        files.extend(input.around().unwrap_or_default());
-        files.extend(input.root.iter().flat_map(|root| scripts_in(root)));
-    }
-    files
-}
-
-/// Where the scripts of a load's tools are looked for.
-pub(super) fn named(loaded: &Load) -> Vec<PathBuf> {
-    let places = |tool: &LoadedTool| Some(script_places(loaded.root_of(tool.tool.source)?, &tool.tool));
-    loaded.tools.iter().filter_map(places).flatten().collect()
-}
-
-/// Sends a hint whenever something may have changed in the specs and scripts of `roots`.
-pub(super) fn watch(roots: &[PathBuf], hints: SyncSender<()>) -> Option<notify::RecommendedWatcher> {
-    let handler = move |event: notify::Result<notify::Event>| {
-        // Our own reading is an event, too.
-        let is_access = matches!(&event, Ok(event) if event.kind.is_access());
-        if !is_access {
-            let _ = hints.try_send(());
+/// The first load, of files none of which changes meanwhile, if they come to rest at all.
+///
+/// # Errors
+/// When it fails.
+pub(super) fn load_first(loader: &mut Loader) -> Result<Load, ProjectError> {
+    const TRIES: usize = 3;
+    let mut load = loader.load(loader.scan(), [].into());
+    for _ in 1..TRIES {
+        if loader.torn().is_empty() {
+            break;
         }
-    };
-    let mut watcher = notify::recommended_watcher(handler).ok()?;
-    // Without a working watch the sweep still finds everything, a little later.
-    for folder in roots.iter().flat_map(|root| ["specs", "scripts"].map(|folder| root.join(folder))) {
-        let _ = watcher.watch(&folder, RecursiveMode::Recursive);
+        load = loader.load(loader.scan(), [].into());
     }
-    Some(watcher)
+    loader.taken(&[].into());
+    load
 }
 
-/// Files by what they looked like.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Looks(BTreeMap<PathBuf, Look>);
-
-/// What was found at a place.
-#[derive(Debug, PartialEq, Eq)]
-struct Look {
-    /// Whether it is looked at whatever was loaded.
-    is_listed: bool,
-    file: Option<FileLook>,
-}
-
-/// What a file looked like.
-#[derive(Debug, PartialEq, Eq)]
-struct FileLook {
-    size: u64,
-    modified: Option<SystemTime>,
-    inode: u64,
-}
-
-impl Looks {
-    /// What is there now.
-    pub(super) fn at(listed: Vec<PathBuf>, named: Vec<PathBuf>) -> Self {
-        let mut looks = Self(BTreeMap::new());
-        for (paths, is_listed) in [(listed, true), (named, false)] {
-            for path in paths {
-                looks.0.entry(path).or_insert_with_key(|path| Look { is_listed, file: FileLook::at(path) });
-            }
-        }
-        looks
-    }
-
-    /// What was seen of all that counts after a load that names `named`. It is what was found before loading, so that
-    /// whatever has come since is different from it; only of places that this load is the first to name there was no
-    /// look before.
-    pub(super) fn loaded(mut self, named: Vec<PathBuf>) -> Self {
-        let places: HashSet<&PathBuf> = named.iter().collect();
-        self.0.retain(|path, look| look.is_listed || places.contains(path));
-        for path in named {
-            self.0.entry(path).or_insert_with_key(|path| Look { is_listed: false, file: FileLook::at(path) });
-        }
-        self
-    }
-}
-
-impl FileLook {
-    fn at(path: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(path).ok()?;
-        Some(Self { size: metadata.len(), modified: metadata.modified().ok(), inode: inode(&metadata) })
-    }
-}
-
-/// What is found when two looks find the same, so that no half-written file is taken; what is written without a pause
-/// is taken as it is in the end.
-fn settle(mut found: Looks, look: impl Fn() -> Looks) -> Looks {
-    let first_look = Instant::now();
+/// Loads anew whenever what is found is other than what was loaded, until `watched` breaks off or `hints` end.
+pub(super) fn keep_watching(watched: &mut impl Watched, mut loader: Loader, hints: &Arc<Hints>) {
+    let mut watches = Watches::new(hints);
+    let mut settling = Settling::default();
+    // Something may have happened between the first load and the watches.
+    let mut sweep = Instant::now();
+    let mut due = None;
     loop {
-        std::thread::sleep(DEBOUNCE);
-        let again = look();
-        let is_settled = again == found;
-        found = again;
-        if is_settled || first_look.elapsed() >= MAX_DEBOUNCE {
-            return found;
+        let wanted = watched.due();
+        let until = due.unwrap_or_else(|| wanted.map_or(sweep, |wanted| wanted.min(sweep)));
+        if hints.wait(until) == Woken::Ended {
+            return;
+        }
+        let writes = hints.take_writes();
+        let (is_sweep, is_wanted) =
+            (Instant::now() >= sweep, wanted.is_some_and(|wanted| Instant::now() >= wanted));
+        let scan = look(&loader, &mut watches);
+        let now = Instant::now();
+        if is_sweep {
+            sweep = now + SWEEP;
+        }
+        let written = writes.keys().cloned().collect();
+        settling.written(writes);
+        let different = loader.differences(&scan.looks, (!is_sweep).then_some(&written));
+        settling.found(now, different, |path| scan.looks.targets.get(path));
+        due = None;
+        let held = match settling.decide(now) {
+            Decision::Load(held) => held,
+            Decision::Wait(until) => {
+                due = Some(until);
+                continue;
+            }
+            Decision::Rest if is_wanted => [].into(),
+            Decision::Rest => continue,
+        };
+        let has_news = is_wanted || settling.pending().any(|path| !loader.has(path));
+        let loaded = loader.load(scan, held.clone());
+        let mut torn = loader.torn();
+        // However it looks: who writes fast enough is not seen by the clock of the file system.
+        watches.catch_up();
+        torn.extend(hints.written(|path| loader.has(path) && !held.contains(path)));
+        if !torn.is_empty() {
+            let now = Instant::now();
+            settling.tore(now, torn);
+            due = Some(now);
+            continue;
+        }
+        settling.loaded(Instant::now(), &held);
+        let is_other = loader.taken(&held);
+        if (has_news || is_other || loaded.is_err()) && watched.loaded(loaded, now).is_break() {
+            return;
         }
     }
 }
 
-#[cfg(unix)]
-fn inode(metadata: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
-
-#[cfg(not(unix))]
-fn inode(_: &std::fs::Metadata) -> u64 {
-    0
+/// Looks at everything, with all folders watched.
+fn look(loader: &Loader, watches: &mut Watches) -> Scan {
+    let mut scan = loader.scan();
+    for _ in 0..MAX_FOLLOWED {
+        if !watches.follow(&scan.looks) {
+            break;
+        }
+        scan = loader.scan();
+    }
+    scan
 }

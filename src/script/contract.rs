@@ -1,12 +1,13 @@
 //! What a script is, seen without running it: whether it compiles, what its top level returns, which parameters.
 //!
-//! In: a [`Script`]. Out: a [`Contract`], from which the layer above makes findings against the spec, or the
+//! In: a [`Script`] or a [`Module`]. Out: a [`Contract`], from which the layer above makes findings against the spec, or the
 //! [`LoadProblem`] that every call would meet. Nothing is executed: the parameters are read from the compiled
 //! bytecode.
 
 use mlua::chunk::Compiler;
 
 use super::bytecode::{self, MainReturn};
+use super::module::Module;
 use super::{MAX_SOURCE, Script, error};
 use crate::tool::{ToolError, ToolErrorKind};
 
@@ -61,8 +62,19 @@ pub enum Returned {
 /// # Errors
 /// When it does not compile.
 pub fn check_script(script: &Script) -> Result<Contract, LoadProblem> {
-    let bytecode = script.compiled()?;
-    let returned = match bytecode::main_return(&bytecode) {
+    script.compiled().map(|bytecode| contract_of(&bytecode))
+}
+
+/// Compiles `module` and reads what it returns; never runs it. A module that returns nothing cannot be required.
+///
+/// # Errors
+/// When it does not compile.
+pub fn check_module(module: &Module) -> Result<Contract, LoadProblem> {
+    module.compiled().map(|bytecode| contract_of(&bytecode))
+}
+
+fn contract_of(bytecode: &[u8]) -> Contract {
+    let returned = match bytecode::main_return(bytecode) {
         Some(MainReturn::Function(function)) => Returned::Function {
             parameters: function.parameters,
             is_vararg: function.is_vararg,
@@ -71,7 +83,7 @@ pub fn check_script(script: &Script) -> Result<Contract, LoadProblem> {
         Some(MainReturn::Other(what)) => Returned::NoFunction(String::from(what)),
         Some(MainReturn::Unknown) | None => Returned::Unknown,
     };
-    Ok(Contract { returned })
+    Contract { returned }
 }
 
 /// Compiles `source`, which messages call `file`. The compiler allocates outside any memory limit, so the source is

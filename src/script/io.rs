@@ -23,7 +23,6 @@ static RUNTIME: LazyLock<Result<Runtime, String>> = LazyLock::new(|| {
         .map_err(|error| error.to_string())
 });
 
-#[allow(dead_code)]
 /// Runs `work` to its end; dropping the future aborts it at its next wait.
 ///
 /// # Errors

@@ -49,7 +49,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-pub use contract::{Contract, LoadProblem, Returned, check_script};
+pub use contract::{Contract, LoadProblem, Returned, check_module, check_script};
 pub use host::{FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables};
 pub use isolate::{Isolation, ProcessOptions, serve_isolated};
 pub use local::LocalVm;

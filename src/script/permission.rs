@@ -1,7 +1,6 @@
 //! What a tool's spec allows its script, resolved by the layer above.
 //!
-//! Nothing is allowed unless it is listed. Only `read` is enforced here as yet; the other host tables that need a
-//! permission do not exist.
+//! Nothing is allowed unless it is listed. Each host table enforces its own.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -303,7 +303,7 @@ fn what_compiles_comes_back() {
     let tools: Vec<Tool> = loads
         .iter()
         .flat_map(|load| load.valid_tools().filter(move |loaded| is_clean(load, &loaded.tool)))
-        .map(|loaded| loaded.tool.clone())
+        .map(|loaded| (*loaded.tool).clone())
         .collect();
     assert!(tools.len() >= 25, "only {} tools", tools.len());
     for tool in &tools {

@@ -109,6 +109,26 @@ fn nothing_is_left_when_the_command_is_stopped_or_killed() {
     }
 }
 
+/// A program that a script runs, and its host, when the command can do nothing for them any more.
+#[test]
+fn nothing_that_a_script_started_outlives_a_command_that_is_killed() {
+    let project = project();
+    let spec = "(deftool :name \"waits\" :description \"Waits.\" :timeout \"60s\" :allow (:run [\"sleep\"]) :args ())\n";
+    project.write("specs/waits.eld", spec);
+    project.write("scripts/waits.lua", "return function() process.run({ 'sleep', '3041.5' }) end\n");
+    let command = project.spawn(&["call", "waits", "--isolate", "process", "--trust"]);
+    let host = host_of(&command);
+    let program = wait_for(|| {
+        children(host).into_iter().find(|id| {
+            std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line == b"sleep\x003041.5\x00")
+        })
+    });
+    signal(command.id(), "-KILL");
+    Ended::of(command.wait_with_output().unwrap());
+    wait_for(|| is_gone(host));
+    wait_for(|| is_gone(program));
+}
+
 /// As a terminal's Ctrl-C strikes: the whole group.
 #[test]
 fn a_ctrl_c_of_the_terminal_strikes_the_command_alone() {

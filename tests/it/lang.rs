@@ -105,7 +105,7 @@ fn every_page_of_the_language_holds() {
                 }
                 let target =
                     claim.info.strip_prefix("json ").unwrap_or_else(|| panic!("{page_name}: {}", claim.info));
-                let tools = load.valid_tools().map(|loaded| &loaded.tool);
+                let tools = load.valid_tools().map(|loaded| &*loaded.tool);
                 let json = if target == "parameters" {
                     emit(Target::OpenAi, tools)[0]["function"]["parameters"].clone()
                 } else {
@@ -213,7 +213,7 @@ fn the_seeds_compile_to_their_json() {
         for target in Target::ALL {
             let expected =
                 fs::read_to_string(folder.join(format!("{name}.{}.json", target.as_str()))).unwrap();
-            let json = emit(target, load.valid_tools().map(|loaded| &loaded.tool));
+            let json = emit(target, load.valid_tools().map(|loaded| &*loaded.tool));
             assert_eq!(
                 serde_json::to_string_pretty(&json).unwrap(),
                 expected.trim_end(),

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use deftool::project::{Changes, LiveProject};
+use deftool::project::{Changes, LiveProject, ScriptState};
+use deftool::script::Script;
 use deftool::spec::WorkerSpec;
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -174,4 +175,212 @@ fn a_project_that_is_dropped_is_not_watched_any_more() {
     // The listener goes with the thread.
     let gone = live.reloads.recv_timeout(LIMIT);
     assert_eq!(gone.unwrap_err(), std::sync::mpsc::RecvTimeoutError::Disconnected);
+}
+
+fn script(value: u32) -> String {
+    format!("return function() return {value} end\n")
+}
+
+const NO_RELOAD: Duration = Duration::from_millis(1500);
+
+impl Live {
+    /// Waits for a reload that changes what is asked for; others may come before it.
+    fn until(&self, is_meant: impl Fn(&Changes) -> bool) -> Changes {
+        std::iter::repeat_with(|| self.next()).find(|changes| is_meant(changes)).unwrap()
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn is_quiet(&self) {
+        let more = self.reloads.recv_timeout(NO_RELOAD);
+        assert!(more.is_err(), "a reload that says: {}", more.unwrap());
+    }
+
+    fn script_of(&self, name: &str) -> std::sync::Arc<Script> {
+        match &self.project.current().tool(name).unwrap().script {
+            ScriptState::Ready(script) => std::sync::Arc::clone(script),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn messages(&self) -> Vec<String> {
+        self.project.current().load.findings.iter().map(|finding| finding.message.clone()).collect()
+    }
+}
+
+#[test]
+fn a_file_that_holds_the_same_is_no_reload() {
+    let live = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
+    write(live.folder.path(), "scripts/a.lua", SCRIPT);
+    fs::write(live.path("specs/a.eld"), tool("a", "")).unwrap();
+    live.is_quiet();
+    assert_eq!(live.save("scripts/a.lua", &script(2)).changed, ["a"]);
+    assert_eq!(live.project.current().number, 2);
+}
+
+/// A file that is truncated and written later may be valid in between.
+#[test]
+fn a_tool_is_removed_only_when_it_stays_away() {
+    let live = Live::open(&[
+        ("specs/a.eld", &tool("a", "")),
+        ("specs/b.eld", &tool("b", "")),
+        ("scripts/a.lua", SCRIPT),
+        ("scripts/b.lua", SCRIPT),
+    ]);
+    fs::write(live.path("specs/a.eld"), "").unwrap();
+    // The others advance meanwhile.
+    assert_eq!(live.save("scripts/b.lua", &script(2)).changed, ["b"]);
+    assert_eq!(live.offered(), ["b", "a"]);
+    fs::write(live.path("specs/a.eld"), tool("a", ":timeout \"2s\"")).unwrap();
+    let changes = live.until(|changes| !changes.is_empty());
+    assert_eq!((changes.changed, changes.removed, changes.added), (vec![String::from("a")], vec![], vec![]));
+    fs::remove_file(live.path("specs/a.eld")).unwrap();
+    assert_eq!(live.next().removed, ["a"]);
+    assert_eq!(live.offered(), ["b"]);
+}
+
+#[test]
+fn a_script_that_is_gone_leaves_the_last_good_one() {
+    let live = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
+    let good = live.script_of("a");
+    fs::remove_file(live.path("scripts/a.lua")).unwrap();
+    assert_eq!(live.next().kept, ["a"]);
+    assert!(std::sync::Arc::ptr_eq(&good, &live.script_of("a")));
+    write(live.folder.path(), "scripts/a.lua", SCRIPT);
+    assert_eq!(live.next().to_string(), "no tool changed");
+    assert!(std::sync::Arc::ptr_eq(&good, &live.script_of("a")), "its states are lost");
+}
+
+#[test]
+fn folders_that_come_later_are_watched() {
+    let live = Live::open(&[("specs/a.eld", &tool("a", ""))]);
+    assert_eq!(live.save("scripts/a.lua", SCRIPT).changed, ["a"]);
+    assert_eq!(live.save("specs/more/deep/b.eld", &tool("b", ":script \"code/b.lua\"")).added, ["b"]);
+    assert_eq!(live.save("code/b.lua", SCRIPT).changed, ["b"]);
+    assert_eq!(
+        live.save("specs/more/deep/b.eld", &(tool("b", ":script \"code/b.lua\"") + &tool("c", ""))).added,
+        ["c"]
+    );
+    let requires = "local m = require('./lib/net/m') return function() return m end\n";
+    let changes = live.save("scripts/a.lua", requires);
+    assert_eq!((changes.kept, changes.changed), (vec![String::from("a")], vec![]));
+    assert_eq!(live.save("scripts/lib/net/m.lua", "return 1\n").changed, ["a"]);
+    assert_eq!(live.save("scripts/lib/net/m.lua", "return 2\n").changed, ["a"]);
+}
+
+/// Script, modules and spec are one unit: what breaks in one leaves all of it as it was, and only it.
+#[test]
+fn modules_are_part_of_the_tools_that_require_them() {
+    let requires =
+        |module: &str| format!("local m = require('./lib/{module}') return function() return m end\n");
+    let live = Live::open(&[
+        ("specs/a.eld", &(tool("a", "") + &tool("b", "") + &tool("c", ""))),
+        ("scripts/a.lua", &requires("one")),
+        ("scripts/b.lua", &requires("both")),
+        ("scripts/c.lua", SCRIPT),
+        ("scripts/lib/one.lua", "return 1\n"),
+        ("scripts/lib/both.lua", "return require('./one')\n"),
+        ("scripts/lib/unused.lua", "return 1\n"),
+    ]);
+    assert_eq!(live.messages(), [""; 0]);
+    let c = live.script_of("c");
+    assert_eq!(live.save("scripts/lib/one.lua", "return 2\n").changed, ["a", "b"]);
+    assert_eq!(live.save("scripts/lib/both.lua", "return {\n").kept, ["b"]);
+    assert_eq!(live.messages().len(), 1, "{:?}", live.messages());
+    // The other goes on, and the broken one keeps the modules that it had.
+    assert_eq!(live.save("scripts/lib/one.lua", "return 3\n").changed, ["a"]);
+    let of = |name: &str| {
+        let script = live.script_of(name);
+        script
+            .modules
+            .iter()
+            .map(|module| String::from_utf8(module.source.to_vec()).unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("a"), ["return 3\n"]);
+    assert_eq!(of("b"), ["return require('./one')\n", "return 2\n"]);
+    assert_eq!(live.save("scripts/lib/both.lua", "return require('./one')\n").changed, ["b"]);
+    assert_eq!(of("b"), ["return require('./one')\n", "return 3\n"]);
+    // An emptied module compiles.
+    assert_eq!(live.save("scripts/lib/one.lua", "").kept, ["a", "b"]);
+    assert_eq!(live.save("scripts/lib/one.lua", "return 4\n").changed, ["a", "b"]);
+    fs::remove_file(live.path("scripts/lib/one.lua")).unwrap();
+    assert_eq!(live.next().kept, ["a", "b"]);
+    assert!(std::sync::Arc::ptr_eq(&c, &live.script_of("c")));
+    write(live.folder.path(), "scripts/lib/unused.lua", "return 2\n");
+    live.is_quiet();
+}
+
+#[test]
+fn a_spec_that_changes_leaves_its_neighbours_their_states() {
+    let live = Live::open(&[
+        ("specs/a.eld", &(tool("a", "") + &tool("b", ""))),
+        ("scripts/a.lua", SCRIPT),
+        ("scripts/b.lua", SCRIPT),
+    ]);
+    let before = ["a", "b"].map(|name| live.script_of(name));
+    assert_eq!(live.save("specs/a.eld", &(tool("a", ":timeout \"3s\"") + &tool("b", ""))).changed, ["a"]);
+    assert!(std::sync::Arc::ptr_eq(&before[1], &live.script_of("b")));
+    assert_eq!(live.script_of("a").timeout, Some(Duration::from_secs(3)));
+    // A file before it gives every file after it another number.
+    live.save("specs/0.eld", "; nothing\n");
+    assert!(std::sync::Arc::ptr_eq(&before[1], &live.script_of("b")));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_told_and_holds_nobody_up() {
+    use std::process::Command;
+
+    let live = Live::open(&[
+        ("specs/a.eld", &(tool("a", "") + &tool("b", ""))),
+        ("scripts/a.lua", SCRIPT),
+        ("scripts/b.lua", SCRIPT),
+        ("specs/c.eld", "(defexit :name \"c\" :description \"d\")"),
+    ]);
+    for name in ["specs/c.eld", "scripts/b.lua"] {
+        fs::remove_file(live.path(name)).unwrap();
+        assert!(Command::new("mkfifo").arg(live.path(name)).status().unwrap().success());
+    }
+    let changes = live.until(|changes| changes.kept == ["b"]);
+    assert!(changes.removed.is_empty(), "{changes}");
+    assert!(live.messages()[0].contains("no regular file"), "{:?}", live.messages());
+    live.until(|changes| changes.removed == ["c"]);
+    assert_eq!(live.save("scripts/a.lua", &script(2)).changed, ["a"]);
+}
+
+#[test]
+fn a_widened_permission_is_told_and_a_narrowed_one_is_a_change() {
+    let live = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
+    let changes = live.save("specs/a.eld", &tool("a", ":allow (:read [\"x\"])"));
+    assert_eq!(changes.to_string(), "changed a; may now use more: a (:read \"x\")");
+    let changes = live.save("specs/a.eld", &tool("a", ""));
+    assert_eq!(changes.to_string(), "changed a");
+}
+
+/// A project that vanishes is told of once, and what is live stays.
+#[test]
+fn a_project_that_comes_back_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("project");
+    write(&root, "specs/a.eld", &tool("a", ""));
+    write(&root, "scripts/a.lua", SCRIPT);
+    // Another project around it is not what is meant.
+    write(folder.path(), "specs/b.eld", &tool("b", ""));
+    let (sender, told) = channel();
+    let listener = move |reloaded: Result<&deftool::project::Generation, &deftool::project::ProjectError>| {
+        let _ = sender.send(reloaded.map(|next| next.changes.to_string()).map_err(ToString::to_string));
+    };
+    let project = LiveProject::open(&root, &root, Some(Box::new(listener))).unwrap();
+    fs::rename(&root, folder.path().join("away")).unwrap();
+    let error = told.recv_timeout(LIMIT).unwrap().unwrap_err();
+    assert!(error.contains("specs"), "{error}");
+    assert!(told.recv_timeout(NO_RELOAD).is_err());
+    assert_eq!(project.current().tool_names().collect::<Vec<_>>(), ["a"]);
+    fs::rename(folder.path().join("away"), &root).unwrap();
+    assert_eq!(told.recv_timeout(LIMIT).unwrap(), Ok(String::from("no tool changed")));
+    write(&root, "scripts/a.lua", &script(2));
+    assert_eq!(told.recv_timeout(LIMIT).unwrap(), Ok(String::from("changed a")));
 }

@@ -29,6 +29,8 @@ mod request;
 mod rules;
 mod run;
 mod script;
+#[cfg(unix)]
+mod storm;
 mod strict;
 mod support;
 mod syntax;

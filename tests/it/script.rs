@@ -17,11 +17,15 @@ use serde_json::{Value, json};
 mod attacks;
 mod calls;
 mod files;
+mod fixture;
 mod isolated;
 mod modules;
+#[cfg(unix)]
+mod process;
 mod sources;
 mod stops;
 mod tables;
+mod text;
 
 const DEADLINE: Duration = Duration::from_millis(200);
 

@@ -112,7 +112,7 @@ fn targets_are_listed_and_told() {
 fn a_target_gets_the_description_that_is_given_for_it() {
     let mut load = load(r#"(deftool :name "now" :description "Tell the time.")"#);
     let text = Spanned::new(String::from("Tell the time, soon."), Span::new(1, 2));
-    let tool = &mut load.tools[0].tool;
+    let tool = std::sync::Arc::make_mut(&mut load.tools[0].tool);
     for target in Target::ALL {
         tool.overrides = vec![TargetOverride {
             target: Spanned::new(target.as_str().to_owned(), Span::default()),
@@ -130,11 +130,11 @@ fn more_tools_than_a_request_takes_are_told_once() {
     let tool = |number: usize| format!("(deftool :name \"t{number}\" :description \"Do.\")");
     let text = (0..140).map(tool).collect::<Vec<_>>().join("\n");
     let load = load(&text);
-    let findings = check_tools(Target::OpenAi, load.tools.iter().map(|loaded| &loaded.tool));
+    let findings = check_tools(Target::OpenAi, load.tools.iter().map(|loaded| &*loaded.tool));
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].rule.name, "too-many-tools-for-target");
     assert_eq!(findings[0].primary.span, load.tools[128].tool.name.span);
-    assert!(check_tools(Target::Anthropic, load.tools.iter().map(|loaded| &loaded.tool)).is_empty());
+    assert!(check_tools(Target::Anthropic, load.tools.iter().map(|loaded| &*loaded.tool)).is_empty());
 }
 
 /// What goes into one request is known of the workers of a project; of loose files all is compiled into one.
@@ -205,11 +205,11 @@ fn parameters_that_are_too_large_together_are_told_at_the_name() {
         argument("b")
     );
     let load = load(&text);
-    let findings = check_tools(Target::OpenAiStrict, load.tools.iter().map(|loaded| &loaded.tool));
+    let findings = check_tools(Target::OpenAiStrict, load.tools.iter().map(|loaded| &*loaded.tool));
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!((findings[0].rule.name, findings[0].severity), ("too-large-for-target", Severity::Error));
     assert_eq!(findings[0].primary.span, load.tools[0].tool.name.span);
-    assert_eq!(emit(Target::OpenAiStrict, [&load.tools[0].tool]).to_string(), "[]");
+    assert_eq!(emit(Target::OpenAiStrict, [&*load.tools[0].tool]).to_string(), "[]");
 }
 
 /// One definition that leads to the next, as many times as a generated file may have them.
@@ -226,8 +226,8 @@ fn long_chains_of_references_cost_linear_time_and_no_stack() {
     let work = move || {
         let start = std::time::Instant::now();
         for target in Target::ALL {
-            check_tools(target, [&tool]);
-            let emitted = emit(target, [&tool]).to_string();
+            check_tools(target, [&*tool]);
+            let emitted = emit(target, [&*tool]).to_string();
             assert_eq!(emitted.matches("$ref").count(), 6001, "{}", target.as_str());
         }
         // Once per reference the rest of the chain, and it is minutes.
@@ -246,7 +246,7 @@ fn gemini_takes_the_keyword_away_and_not_what_has_its_name() {
  :patternProperties (:additionalProperties (:type string))
  :anyOf [(:additionalProperties t :required ["y"]) (:not (:additionalProperties t))])))"#,
     );
-    let emitted = emit(Target::Gemini, [&load.tools[0].tool]);
+    let emitted = emit(Target::Gemini, [&*load.tools[0].tool]);
     let schema = emitted.pointer("/0/functionDeclarations/0/parameters/properties/x").unwrap();
     assert_eq!(
         schema.to_string(),
@@ -269,7 +269,7 @@ fn gemini_takes_the_keyword_away_and_not_what_has_its_name() {
 fn only_certain_refusals_leave_a_tool_out() {
     let load = load(TWO);
     for target in Target::ALL {
-        let json = emit(target, load.valid_tools().map(|loaded| &loaded.tool)).to_string();
+        let json = emit(target, load.valid_tools().map(|loaded| &*loaded.tool)).to_string();
         assert_eq!(json.contains("\"store\""), target != Target::OpenAiStrict, "{}", target.as_str());
     }
 }

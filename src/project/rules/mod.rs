@@ -25,6 +25,11 @@ rules! {
     unused_script: UNUSED_SCRIPT,
     swapped_parameters: SWAPPED_PARAMETERS,
     twin_scripts: TWIN_SCRIPTS,
+    missing_module: MISSING_MODULE,
+    module_does_not_compile: MODULE_DOES_NOT_COMPILE,
+    circular_require: CIRCULAR_REQUIRE,
+    computed_require: COMPUTED_REQUIRE,
+    module_without_value: MODULE_WITHOUT_VALUE,
 }
 
 /// Every rule there is, in the order of their codes.

@@ -10,6 +10,7 @@ mod fs;
 mod http;
 mod json;
 mod log;
+mod options;
 mod process;
 mod task;
 mod text;
@@ -160,6 +161,8 @@ pub(super) struct Host {
     output: Cell<usize>,
     /// Whether the script changed something that outlives the call.
     spoiled: Cell<bool>,
+    /// What the call has written.
+    spent: Arc<fs::Spent>,
     sink: ScriptSink,
 }
 
@@ -193,6 +196,7 @@ impl Host {
             events: Cell::new(0),
             output: Cell::new(0),
             spoiled: Cell::new(false),
+            spent: Arc::default(),
             sink,
         }
     }
@@ -203,6 +207,7 @@ impl Host {
         self.control.replace(Some(Arc::clone(control)));
         self.events.set(0);
         self.output.set(0);
+        self.spent.reset();
     }
 
     /// Has the state dropped after the call.
@@ -332,12 +337,12 @@ pub(super) fn install(
 ) -> mlua::Result<()> {
     for (doc, table) in [
         (json::DOC, json::table(lua, marks)?),
-        (text::DOC, text::table(lua)?),
+        (text::DOC, text::table(lua, host, marks)?),
         (time::DOC, time::table(lua)?),
         (task::DOC, task::table(lua, host, marks)?),
         (log::DOC, log::table(lua, host)?),
         (tool::DOC, tool::table(lua, host, marks)?),
-        (fs::DOC, fs::table(lua, host, script)?),
+        (fs::DOC, fs::table(lua, host, marks, script)?),
         (http::DOC, http::table(lua, host, script)?),
         (process::DOC, process::table(lua, host, script)?),
         (env::DOC, env::table(lua, host, script)?),

@@ -5,7 +5,9 @@ rule! {
     /// a grant that takes the sandbox away
     ///
     /// A model writes the arguments, and what it read on a web page may have told it what to write. With the whole disk, every
-    /// host or a shell in `:allow`, whoever controls that text controls the machine.
+    /// host or a shell in `:allow`, whoever controls that text controls the machine. A program that runs others is as good as a
+    /// shell: an interpreter, a build tool, git with its settings and hooks. Where such a tool is meant, a line
+    /// `;; deftool: allow(wide-permission)` says so.
     ///
     /// ```eld fails
     /// (deftool :name "note" :description "Read a note." :allow (:read ["/"]))
@@ -18,9 +20,18 @@ rule! {
 }
 
 /// Programs that run what they are given as text.
-const SHELLS: [&str; 14] = [
-    "sh", "bash", "zsh", "fish", "dash", "ksh", "cmd", "cmd.exe", "powershell", "pwsh", "env", "xargs", "sudo",
-    "eval",
+const SHELLS: [&str; 45] = [
+    "sh", "bash", "zsh", "fish", "dash", "ash", "ksh", "csh", "tcsh", "nu", "cmd", "cmd.exe", "powershell", "pwsh",
+    "env", "xargs", "sudo", "doas", "su", "eval", "busybox", "nohup", "nice", "timeout", "setsid", "ssh", "python", "perl",
+    "ruby", "node", "deno", "bun", "php", "lua", "luajit", "luau", "awk", "gawk", "mawk", "tclsh", "Rscript", "osascript",
+    "emacs", "vim", "gdb",
+];
+
+/// Programs that run what their options, settings or the files around them name.
+const LAUNCHERS: [&str; 31] = [
+    "git", "find", "fd", "tar", "rsync", "scp", "sed", "man", "less", "make", "ninja", "cmake", "just", "cargo", "go", "npm",
+    "npx", "pnpm", "yarn", "pip", "uv", "mvn", "gradle", "docker", "podman", "kubectl", "systemctl", "crontab", "at", "watch",
+    "tmux",
 ];
 
 /// What is wide about `grant`, one of those of `key`.
@@ -45,8 +56,10 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
             let program = text.rsplit('/').next().unwrap_or(text);
             if text == "*" {
                 String::from("`:run` of \"*\" is every program")
-            } else if SHELLS.contains(&program) {
+            } else if SHELLS.contains(&without_version(program)) {
                 format!("`:run` of \"{text}\" is every program: it runs what it is given")
+            } else if LAUNCHERS.contains(&without_version(program)) {
+                format!("`:run` of \"{text}\" is every program: its options, settings or files can name others")
             } else {
                 return None;
             }
@@ -56,4 +69,9 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
     };
     let finding = Diagnostic::new(&WIDE_PERMISSION, at, message);
     Some(finding.note("name what the script needs; the model decides what it is called with"))
+}
+
+/// `python` of `python3.12`.
+fn without_version(program: &str) -> &str {
+    program.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'))
 }

@@ -140,3 +140,406 @@ fn a_call_lists_few_folders_at_a_time() {
     let late = ended[1].as_i64().unwrap();
     assert!(late >= 25, "early and late: {ended}");
 }
+
+/// A folder with what the tests below use, and scripts that run in it.
+struct Ground {
+    folder: tempfile::TempDir,
+    read: Vec<&'static str>,
+    write: Vec<&'static str>,
+}
+
+impl Ground {
+    fn new(read: &[&'static str], write: &[&'static str], files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        Self { folder, read: read.to_vec(), write: write.to_vec() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run(&self, body: &str) -> Result<Value, ToolError> {
+        let mut script = script(&format!("return function() {body} end"));
+        let grant =
+            |names: &[&str]| names.iter().map(|name| PathGrant::new(*name, self.path(name))).collect();
+        script.permissions.read = grant(&self.read);
+        script.permissions.write = grant(&self.write);
+        script.root = Some(self.folder.path().to_path_buf());
+        run(script, json!({}))
+    }
+
+    fn says(&self, body: &str) -> String {
+        let error = self.run(body).expect_err(body);
+        assert!(!error.message.contains("os error"), "{error}");
+        error.message
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn names(&self, folder: &str) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(self.path(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+#[test]
+fn a_file_is_read_in_pages() {
+    let long = "x".repeat(9 << 20);
+    let many = (1..=3_000).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
+    let ground = Ground::new(
+        &["."],
+        &[],
+        &[("a.txt", "one\r\ntwo\n\nfour"), ("many", &many), ("long", &long), ("empty", "")],
+    );
+    for (body, expected) in [
+        (
+            "local lines, more = fs.lines('a.txt') return { lines, more }",
+            json!([["one", "two", "", "four"], false]),
+        ),
+        (
+            "local lines, more = fs.lines('a.txt', { from = 2, count = 1 }) return { lines, more }",
+            json!([["two"], true]),
+        ),
+        ("local lines, more = fs.lines('a.txt', { from = 5 }) return { lines, more }", json!([[], false])),
+        ("local lines, more = fs.lines('empty') return { lines, more }", json!([[], false])),
+        (
+            "local lines, more = fs.lines('many', { from = 2999, count = 2 }) return { lines, more }",
+            json!([["line 2999", "line 3000"], false]),
+        ),
+        ("local lines, more = fs.lines('many') return { #lines, more }", json!([1000, true])),
+        ("return fs.read_bytes('a.txt', { offset = 1, limit = 3 })", json!("ne\r")),
+        ("return fs.read_bytes('a.txt', { offset = 99 })", json!("")),
+        ("return #fs.read_bytes('long', { offset = 5, limit = 8 * 1024 * 1024 })", json!(8 << 20)),
+        ("return #fs.read_bytes('long', { offset = 1024 * 1024 })", json!(8 << 20)),
+        ("return fs.read('empty')", json!("")),
+    ] {
+        assert_eq!(ground.run(body), Ok(expected), "{body}");
+    }
+    for (body, says) in [
+        ("fs.read('long')", "longer than 8 MiB; fs.lines and fs.read_bytes read a part of it"),
+        ("fs.lines('long')", "more than 8 MiB in line 1; read it with fs.read_bytes"),
+        ("fs.read_bytes('long')", "more than 8 MiB; say how many bytes with limit"),
+        ("fs.lines('a.txt', { form = 1 })", "there is no option form; there are from, count"),
+        ("fs.lines('a.txt', { from = 0 })", "from must be a whole number from 1 to"),
+        ("fs.lines('a.txt', { from = 1.5 })", "from must be a whole number"),
+        ("fs.lines('a.txt', { from = 'x' })", "expected from to be a whole number, got string"),
+        ("fs.lines('a.txt', 5)", "expected a table of options"),
+        ("fs.read({})", "expected a string, got table"),
+        ("fs.read(string.rep('a/', 5000))", "the path is longer than 4096 bytes"),
+        ("fs.read('a\\0b')", "a\u{FFFD}b: "),
+    ] {
+        let said = ground.says(body);
+        assert!(said.contains(says), "{body}: {said}");
+    }
+}
+
+#[test]
+fn files_are_written_whole_and_in_the_granted_folder_only() {
+    let ground =
+        Ground::new(&["notes/"], &["out/", "report.md"], &[("notes/a", "a"), ("out/old.txt", "old")]);
+    ground.run("fs.write('out/new.txt', 'new') fs.write('out/old.txt', 'changed')").unwrap();
+    ground.run("fs.append('out/old.txt', '!') fs.append('out/log', '1') fs.append('out/log', '2')").unwrap();
+    ground.run("fs.write('report.md', '# 1') fs.write('report.md', '# 2\\0\\255')").unwrap();
+    ground.run("fs.write('out/a/b/c', 'deep', { parents = true })").unwrap();
+    assert_eq!(ground.text("out/new.txt"), "new");
+    assert_eq!(ground.text("out/old.txt"), "changed!");
+    assert_eq!(ground.text("out/log"), "12");
+    assert_eq!(std::fs::read(ground.path("report.md")).unwrap(), b"# 2\0\xFF");
+    assert_eq!(ground.text("out/a/b/c"), "deep");
+    assert_eq!(ground.names("out"), ["a", "log", "new.txt", "old.txt"], "nothing is left beside");
+    // What may be written may be looked at, but not read.
+    assert_eq!(ground.run("return fs.stat('out/log').size"), Ok(json!(2)));
+    assert_eq!(ground.run("return { #fs.list('out'), #(fs.glob('out/**')) }"), Ok(json!([4, 4])));
+    for (body, says) in [
+        (
+            "fs.read('out/log')",
+            "this tool may write it, not read it; to allow it, add :allow (:read [\"out/log\"])",
+        ),
+        (
+            "fs.write('notes/a', '')",
+            "this tool may read it, not write it; to allow it, add :allow (:write [\"notes/a\"])",
+        ),
+        (
+            "fs.write('elsewhere', '')",
+            "this tool may write \"out/\" \"report.md\" only; to allow it, add :allow (:write [\"elsewhere\"])",
+        ),
+        ("fs.append('out/../notes/a', '')", ":allow (:write [\"notes/a\"])"),
+        ("fs.mkdir('made')", ":allow (:write [\"made\"])"),
+        ("fs.remove('notes/a')", ":allow (:write [\"notes/a\"])"),
+        ("fs.rename('out/log', 'notes/log')", ":allow (:write [\"notes/log\"])"),
+        ("fs.rename('notes/a', 'out/a2')", ":allow (:write [\"notes/a\"])"),
+        ("fs.stat('elsewhere')", "this tool may look at \"notes/\" \"out/\" \"report.md\" only"),
+    ] {
+        let error = ground.run(body).expect_err(body);
+        assert_eq!(error.kind, ToolErrorKind::Permission, "{body}: {error}");
+        assert!(error.message.contains(says), "{body}: {error}");
+    }
+    for (body, says) in [
+        ("fs.write('out/x/y', '')", "fs.write: out/x/y: No such file or directory"),
+        ("fs.write('out', '')", "is the granted folder itself"),
+        ("fs.write('out/a', '')", "is not a regular file"),
+        ("fs.append('out/a/b', '')", "is not a regular file"),
+        ("fs.write('out/new.txt/x', '')", "Not a directory"),
+        ("fs.write('out/y', '', { parent = true })", "there is no option parent"),
+        ("fs.write('out/y')", "expected a string, got nothing"),
+    ] {
+        let said = ground.says(body);
+        assert!(said.contains(says), "{body}: {said}");
+    }
+    assert_eq!(ground.text("notes/a"), "a");
+}
+
+/// A granted folder that does not exist yet is made when that is asked for.
+#[test]
+fn a_missing_granted_folder_can_be_made() {
+    let files = [("here", "")];
+    for (body, made) in [
+        ("fs.mkdir('deep/out', { parents = true })", "deep/out"),
+        ("fs.write('deep/out/a/b', 'x', { parents = true })", "deep/out/a/b"),
+        ("fs.append('deep/out/b', 'x', { parents = true })", "deep/out/b"),
+        ("fs.write('one/file', 'x', { parents = true })", "one/file"),
+    ] {
+        let ground = Ground::new(&[], &["deep/out/", "one/file"], &files);
+        assert_eq!(ground.run("return fs.exists('deep/out/a')"), Ok(json!(false)));
+        assert_eq!(ground.run("return fs.glob('deep/out/*')"), Ok(json!([])));
+        for missing in ["fs.list('deep/out')", "fs.mkdir('deep/out')", "fs.write('deep/out/a', '')"] {
+            let said = ground.says(missing);
+            assert!(said.contains("No such file or directory"), "{missing}: {said}");
+        }
+        ground.run(body).unwrap();
+        assert!(ground.path(made).exists(), "{body}");
+    }
+}
+
+#[test]
+fn folders_are_made_removed_and_renamed() {
+    let ground = Ground::new(&["kept/notes/"], &["."], &[("a/b/c", "c"), ("d", "d"), ("kept/notes/n", "n")]);
+    ground
+        .run("fs.mkdir('new') fs.mkdir('new/x/y', { parents = true }) fs.mkdir('new', { parents = true })")
+        .unwrap();
+    assert!(ground.path("new/x/y").is_dir());
+    for (body, says) in [
+        ("fs.mkdir('new')", "exists already"),
+        ("fs.mkdir('d')", "exists already and is no folder"),
+        ("fs.mkdir('d/e', { parents = true })", "Not a directory"),
+        ("fs.remove('a')", "is not empty; recursive = true removes"),
+        ("fs.remove('absent')", "No such file or directory"),
+        ("fs.remove('.', { recursive = true })", "is the granted folder itself"),
+        ("fs.rename('d', 'a')", "exists already and is not a regular file"),
+        ("fs.rename('absent', 'x')", "absent: No such file"),
+        ("fs.rename('a', 'kept/notes')", "is granted by itself"),
+        ("fs.rename('kept', 'other')", "holds what is"),
+        ("fs.rename('a', 'a/b/inner')", "Invalid argument"),
+    ] {
+        let said = ground.says(body);
+        assert!(said.contains(says), "{body}: {said}");
+    }
+    ground
+        .run("fs.rename('d', 'new/e') fs.rename('a/b', 'moved') fs.write('f', '') fs.rename('f', 'new/e')")
+        .unwrap();
+    assert_eq!(ground.names("."), ["a", "kept", "moved", "new"]);
+    assert_eq!(ground.text("new/e"), "");
+    ground.run("fs.remove('a') fs.remove('new', { recursive = true }) fs.remove('moved/c')").unwrap();
+    assert_eq!(ground.names("."), ["kept", "moved"]);
+}
+
+#[test]
+fn files_are_found_by_pattern() {
+    let ground = Ground::new(
+        &["."],
+        &[],
+        &[
+            (".gitignore", "target/\n*.log\n!keep.log\n/only_top\n"),
+            ("src/a.rs", ""),
+            ("src/a/b.rs", ""),
+            ("src/a/deep/c.rs", ""),
+            ("src/a/only_top", ""),
+            ("src/x.log", ""),
+            ("src/keep.log", ""),
+            ("src/.gitignore", "generated.rs\n"),
+            ("src/.ignore", "ignored.rs\n"),
+            ("src/generated.rs", ""),
+            ("src/ignored.rs", ""),
+            ("src/.hidden.rs", ""),
+            ("target/t.rs", ""),
+            (".git/config", ""),
+            (".github/ci.yml", ""),
+            ("only_top", ""),
+            ("é[1].txt", ""),
+        ],
+    );
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("..", ground.path("src/up")).unwrap();
+    let found = |call: &str| {
+        ground.run(&format!("local paths, more = fs.glob({call}) return {{ paths, more }}")).unwrap()
+    };
+    for (call, paths, more) in [
+        ("'src/*.rs'", &["src/a.rs", "src/generated.rs", "src/ignored.rs"][..], false),
+        ("'*.rs', { root = 'src' }", &["src/a.rs", "src/generated.rs", "src/ignored.rs"], false),
+        ("'src/**/*.rs', { gitignore = true }", &["src/a.rs", "src/a/b.rs", "src/a/deep/c.rs"], false),
+        (
+            "'**', { gitignore = true, root = 'src/a' }",
+            &["src/a/b.rs", "src/a/deep/c.rs", "src/a/only_top"],
+            false,
+        ),
+        ("'**/*.{log,yml}', { gitignore = true, hidden = true }", &[".github/ci.yml", "src/keep.log"], false),
+        ("'**/*.rs', { limit = 2 }", &["src/a.rs", "src/a/b.rs"], true),
+        (
+            "'**/*.rs', { depth = 2, root = './' }",
+            &["src/a.rs", "src/generated.rs", "src/ignored.rs", "target/t.rs"],
+            false,
+        ),
+        ("'**', { kind = 'directory' }", &["src", "src/a", "src/a/deep", "target"], false),
+        (
+            "'src/*', { kind = 'any', gitignore = true }",
+            &["src/a.rs", "src/a", "src/keep.log", "src/up"],
+            false,
+        ),
+        ("'.github/*'", &[".github/ci.yml"], false),
+        ("'src/.*.rs'", &["src/.hidden.rs"], false),
+        ("'é[[]1[]].txt'", &["é[1].txt"], false),
+        ("'src/a.rs'", &["src/a.rs"], false),
+        ("'absent/**'", &[], false),
+        ("'only_*', { gitignore = true }", &[], false),
+    ] {
+        assert_eq!(found(call), json!([paths, more]), "{call}");
+    }
+    for (call, says) in [
+        ("'a{b'", "the pattern a{b: "),
+        ("'*', { root = 'absent' }", "absent"),
+        ("'*', { kind = 'socket' }", "kind to be \"file\", \"directory\" or \"any\""),
+        ("string.rep('*', 1001)", "the pattern is longer than 1000 bytes"),
+        ("'../**'", ":allow (:read [\"..\"])"),
+        ("'/etc/*'", ":allow (:read [\"/etc\"])"),
+    ] {
+        let said = ground.says(&format!("fs.glob({call})"));
+        assert!(said.contains(says), "{call}: {said}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn modes_links_and_other_names_are_minded() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    let ground = Ground::new(
+        &[],
+        &["out/"],
+        &[
+            ("out/tool", "old"),
+            ("out/target", "old"),
+            ("secret", "old"),
+            ("twin", "old"),
+            ("out/locked", "old"),
+        ],
+    );
+    let mode = |name: &str, mode| {
+        std::fs::set_permissions(ground.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode("out/tool", 0o4755);
+    mode("out/locked", 0o444);
+    symlink("target", ground.path("out/inner")).unwrap();
+    symlink("../secret", ground.path("out/outer")).unwrap();
+    symlink("nothing", ground.path("out/dangling")).unwrap();
+    std::fs::hard_link(ground.path("twin"), ground.path("out/twin")).unwrap();
+    ground.run("fs.write('out/tool', 'new') fs.write('out/inner', 'new') fs.write('out/new', '')").unwrap();
+    let modes = |name: &str| std::fs::metadata(ground.path(name)).unwrap().mode() & 0o7777;
+    assert_eq!(modes("out/tool"), 0o755, "no setuid bit is handed on");
+    assert_eq!(modes("out/new") & 0o111, 0);
+    assert!(ground.path("out/inner").is_symlink(), "a link is followed, not replaced");
+    assert_eq!(ground.text("out/target"), "new");
+    for (body, says) in [
+        ("fs.write('out/outer', 'new')", "leads out of the granted folder"),
+        ("fs.append('out/outer', 'new')", "leads out of the granted folder"),
+        ("fs.write('out/dangling', 'new')", "No such file"),
+        ("fs.append('out/dangling', 'new')", "No such file"),
+        ("fs.append('out/twin', 'new')", "has other names (hard links)"),
+        ("fs.write('out/locked', 'new')", "is read-only"),
+        ("fs.rename('out/new', 'out/outer')", "exists already and is not a regular file"),
+    ] {
+        let said = ground.says(body);
+        assert!(said.contains(says), "{body}: {said}");
+    }
+    // What is written in the place of one name leaves the other alone.
+    ground.run("fs.write('out/twin', 'new')").unwrap();
+    assert_eq!([ground.text("out/twin"), ground.text("twin"), ground.text("secret")], ["new", "old", "old"]);
+    ground.run("fs.remove('out/outer') fs.remove('out/dangling')").unwrap();
+    assert_eq!(ground.text("secret"), "old");
+    assert!(!ground.path("out/outer").is_symlink());
+}
+
+/// A granted name that is a link was written by the spec's author.
+#[cfg(unix)]
+#[test]
+fn a_grant_may_be_a_link() {
+    let ground = Ground::new(&["notes", "one"], &["notes"], &[("real/a", "a"), ("real/one", "1")]);
+    std::os::unix::fs::symlink(ground.path("real"), ground.path("notes")).unwrap();
+    std::os::unix::fs::symlink(ground.path("real/one"), ground.path("one")).unwrap();
+    let read = ground
+        .run("fs.write('notes/b', 'b') return { fs.read('notes/a'), fs.read('notes/b'), fs.read('one') }");
+    assert_eq!(read, Ok(json!(["a", "b", "1"])));
+    assert_eq!(ground.text("real/b"), "b");
+}
+
+#[test]
+fn a_call_has_quotas() {
+    let ground = Ground::new(&[], &["."], &[]);
+    let said = ground.says("local mib = string.rep('x', 1048576) for i = 1, 65 do fs.write('a', mib) end");
+    assert!(said.contains("a call writes 64 MiB at most"), "{said}");
+    let said = ground.says("fs.write('b', string.rep('x', 65 * 1048576))");
+    assert!(said.contains("64 MiB at most") || said.contains("memory limit"), "{said}");
+    // Of a new call nothing is spent.
+    assert_eq!(ground.run("fs.write('a', 'x') return fs.stat('a').size"), Ok(json!(1)));
+}
+
+/// Whatever races with it, what a script reads lies in what it was granted, and what it writes, too.
+#[cfg(unix)]
+#[test]
+fn no_race_leads_out() {
+    use std::os::unix::fs::symlink;
+
+    let ground = Ground::new(&["box/"], &["box/"], &[("box/dir/f", "inside"), ("outside/f", "CANARY")]);
+    let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let swapper = {
+        let (done, root) = (Arc::clone(&done), ground.folder.path().to_path_buf());
+        std::thread::spawn(move || {
+            let (folder, away, link) = (root.join("box/dir"), root.join("box/away"), root.join("box/link"));
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                symlink("../outside", &link).unwrap();
+                std::fs::rename(&folder, &away).unwrap();
+                std::fs::rename(&link, &folder).unwrap();
+                std::fs::remove_file(&folder).unwrap();
+                std::fs::rename(&away, &folder).unwrap();
+            }
+        })
+    };
+    let read = ground.run(
+        "local seen = {}
+         for i = 1, 400 do
+           local ok, text = pcall(fs.read, 'box/dir/f')
+           if ok then seen[text] = true end
+           pcall(fs.append, 'box/dir/f', '')
+           pcall(fs.write, 'box/dir/g', 'written')
+           pcall(fs.remove, 'box/dir/g')
+           for _, path in (fs.glob('box/**/*')) do seen[path] = true end
+         end
+         return seen",
+    );
+    done.store(true, std::sync::atomic::Ordering::Relaxed);
+    swapper.join().unwrap();
+    let seen = read.unwrap();
+    assert!(seen.get("CANARY").is_none() && seen.get("inside").is_some(), "{seen}");
+    assert_eq!(ground.names("outside"), ["f"]);
+    assert_eq!(ground.text("outside/f"), "CANARY");
+}

@@ -314,6 +314,51 @@ fn calls_that_wait_get_children_of_their_own() {
     assert!(ended.iter().all(|ended| *ended == Ok(json!(1))), "{ended:?}");
 }
 
+/// The process that was started with these arguments.
+#[cfg(target_os = "linux")]
+fn started_with(arguments: &[&str]) -> Option<u32> {
+    let wanted: String = arguments.iter().flat_map(|argument| [*argument, "\0"]).collect();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.find(|id| std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line == wanted.as_bytes()))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_script_started_ends_with_its_call_however_that_ends() {
+    for (how, seconds) in
+        [("dropped", "3031.5"), ("killed", "3032.5"), ("late", "3033.5"), ("closed", "3034.5")]
+    {
+        let watched = Watched::new();
+        let mut script = script(&format!("return function() process.run({{ 'sleep', '{seconds}' }}) end"));
+        script.permissions.run = vec![String::from("sleep")];
+        let started = || started_with(&["sleep", seconds]);
+        let limit = Duration::from_secs(if how == "late" { 3 } else { 60 });
+        let context = CallContext { timeout: Some(limit), ..CallContext::default() };
+        let calling = watched.runner.call(Arc::new(script), call(json!({})), context);
+        let mut folder = Some(watched);
+        block_on(async {
+            let meanwhile = async {
+                while started().is_none() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                match how {
+                    "killed" => folder.as_ref().unwrap().signal("-KILL"),
+                    "late" => folder.as_ref().unwrap().signal("-STOP"),
+                    "closed" => drop(folder.take()),
+                    _ => return,
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                ended = calling => assert!(ended.is_err() && how != "dropped", "{how}: {ended:?}"),
+                () = meanwhile => {}
+            }
+        });
+        assert!(soon(|| started().is_none()), "{how}: it runs");
+    }
+}
+
 /// What the kernel says of a child.
 #[cfg(target_os = "linux")]
 #[test]

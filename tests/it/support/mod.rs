@@ -5,4 +5,6 @@
 
 pub(crate) mod project;
 pub(crate) mod server;
+#[cfg(unix)]
+pub(crate) mod storm;
 pub(crate) mod watching;

@@ -1,0 +1,105 @@
+//! Hot reload: `cargo bench --bench reload`, 10,000 saves unless `DEFTOOL_SAVES` says otherwise.
+//!
+//! Goals: a reload of one script in a project of 1,000 tools takes 5 ms of CPU at most, from the hint to the swap, looks
+//! included; from a save to the first call on new code p99 is 100 ms at most where the kernel tells, and a second where it does
+//! not.
+
+// A benchmark that cannot go on ends.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_precision_loss)]
+
+mod corpus;
+#[cfg(unix)]
+#[path = "../tests/it/support/storm.rs"]
+mod storm;
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use deftool::project::{Generation, LiveProject};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+/// The CPU that everything but this thread has taken.
+fn cpu_of_others() -> Duration {
+    let spent = |who| {
+        let usage = getrusage(who).unwrap();
+        (usage.user_time() + usage.system_time()).num_microseconds().cast_unsigned()
+    };
+    Duration::from_micros(spent(UsageWho::RUSAGE_SELF).saturating_sub(spent(UsageWho::RUSAGE_THREAD)))
+}
+
+fn replace(path: &Path, text: &str) {
+    let beside = path.with_extension("new");
+    fs::write(&beside, text).unwrap();
+    fs::rename(beside, path).unwrap();
+}
+
+/// Saves of one file, and what each of them costs.
+fn report(what: &str, runs: usize, folder: &Path, file: &str, text: impl Fn(usize) -> String) {
+    let (told, reloads) = channel();
+    let listener = move |reloaded: Result<&Generation, &_>| {
+        told.send(reloaded.unwrap().changes.clone()).unwrap();
+    };
+    let project = LiveProject::open(folder, folder, Some(Box::new(listener))).unwrap();
+    assert!(project.current().load.findings.is_empty());
+    std::thread::sleep(Duration::from_millis(1500));
+    let mut spent: Vec<Duration> = Vec::new();
+    for run in 0..runs {
+        let before = cpu_of_others();
+        replace(&folder.join(file), &text(run));
+        let changes = reloads.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(changes.changed.len(), 1, "{changes}");
+        // What comes after the swap counts, too.
+        std::thread::sleep(Duration::from_millis(60));
+        spent.push(cpu_of_others().saturating_sub(before));
+    }
+    let before = cpu_of_others();
+    std::thread::sleep(Duration::from_secs(5));
+    let idle = cpu_of_others().saturating_sub(before) / 5;
+    spent.sort_unstable();
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    println!(
+        "{what:<44} CPU a reload: min {:>5.2} ms   median {:>5.2} ms   max {:>5.2} ms   ({runs} runs)   idle: {:.2} ms a second",
+        ms(spent[0]),
+        ms(spent[runs / 2]),
+        ms(spent[runs - 1]),
+        ms(idle),
+    );
+}
+
+fn main() {
+    for tools in [1_000, 10_000] {
+        let folder = tempfile::tempdir().unwrap();
+        corpus::write(folder.path(), tools, true).unwrap();
+        let script = fs::read_dir(folder.path().join("scripts")).unwrap().next().unwrap().unwrap().path();
+        let name = format!("scripts/{}", script.file_name().unwrap().to_str().unwrap());
+        let text = fs::read_to_string(script).unwrap();
+        let what = format!("one script of {tools} tools");
+        report(&what, 100, folder.path(), &name, |run| format!("{text}-- {run}\n"));
+    }
+    #[cfg(unix)]
+    report_storm();
+}
+
+/// From the save to the first call on new code, by the way of saving, while calls run the whole time.
+#[cfg(unix)]
+fn report_storm() {
+    let saves = std::env::var("DEFTOOL_SAVES").map_or(10_000, |saves| saves.parse().unwrap());
+    println!(
+        "\n{:<42} {:>8} {:>9} {:>9} {:>9} {:>10}",
+        "saves to the first call on new code", "saves", "p50", "p99", "max", "calls"
+    );
+    for method in storm::METHODS {
+        let storm::Report { saves, latencies, calls } = method.run(saves / storm::METHODS.len() as u64 + 1);
+        let method = method.name;
+        let ms = |share: usize| latencies[(latencies.len() - 1) * share / 100].as_secs_f64() * 1e3;
+        println!(
+            "{method:<42} {saves:>8} {:>6.1} ms {:>6.1} ms {:>6.1} ms {calls:>10}",
+            ms(50),
+            ms(99),
+            ms(100)
+        );
+    }
+}

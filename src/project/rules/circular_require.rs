@@ -1,0 +1,58 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
+
+rule! {
+    /// modules that require each other
+    ///
+    /// A module's value is there once its file has run to its end, so of two that require each other at their top level neither
+    /// can be the first. Move what both need to a third.
+    ///
+    /// ```eld fails
+    /// (deftool :name "today" :description "Tell the date.")
+    /// ```
+    ///
+    /// ```lua scripts/today.lua fails
+    /// local dates = require("./lib/dates")
+    /// return function() return dates.today() end
+    /// ```
+    ///
+    /// ```lua scripts/lib/dates.lua fails
+    /// local names = require("./names")
+    /// return { today = function() return names.of(5) end, most = 7 }
+    /// ```
+    ///
+    /// ```lua scripts/lib/names.lua fails
+    /// local dates = require("./dates")
+    /// return { of = function(day) return "day " .. day .. " of " .. dates.most end }
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "today" :description "Tell the date.")
+    /// ```
+    ///
+    /// ```lua scripts/today.lua repaired
+    /// local dates = require("./lib/dates")
+    /// return function() return dates.today() end
+    /// ```
+    ///
+    /// ```lua scripts/lib/dates.lua repaired
+    /// local names = require("./names")
+    /// return { today = function() return names.of(5) end }
+    /// ```
+    ///
+    /// ```lua scripts/lib/names.lua repaired
+    /// return { of = function(day) return "day " .. day .. " of 7" end }
+    /// ```
+    pub(crate) CIRCULAR_REQUIRE, "DT413", "circular-require", Warning
+}
+
+/// `files`: those of the circle; each requires the next, and the last, where it is found, the first.
+pub(in crate::project) fn finding(at: Location, files: &[String]) -> Diagnostic {
+    let message = match files {
+        [one] => format!("{one} requires itself"),
+        [first, .., last] => format!("{last} requires {first}, which requires it"),
+        [] => String::from("modules require each other"),
+    };
+    let finding = Diagnostic::new(&CIRCULAR_REQUIRE, at, message);
+    if files.len() > 2 { finding.note(format!("the circle: {}", files.join(" → "))) } else { finding }
+}

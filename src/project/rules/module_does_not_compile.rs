@@ -1,0 +1,39 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
+
+rule! {
+    /// a module that Luau does not compile
+    ///
+    /// No script that requires it would run.
+    ///
+    /// ```eld fails
+    /// (deftool :name "today" :description "Tell the date.")
+    /// ```
+    ///
+    /// ```lua scripts/today.lua fails
+    /// local dates = require("./lib/dates")
+    /// return function() return dates.today() end
+    /// ```
+    ///
+    /// ```lua scripts/lib/dates.lua fails
+    /// return { today = function( return "Friday" end }
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "today" :description "Tell the date.")
+    /// ```
+    ///
+    /// ```lua scripts/today.lua repaired
+    /// local dates = require("./lib/dates")
+    /// return function() return dates.today() end
+    /// ```
+    ///
+    /// ```lua scripts/lib/dates.lua repaired
+    /// return { today = function() return "Friday" end }
+    /// ```
+    pub(crate) MODULE_DOES_NOT_COMPILE, "DT412", "module-does-not-compile", Error
+}
+
+pub(in crate::project) fn finding(at: Location, problem: &str) -> Diagnostic {
+    Diagnostic::new(&MODULE_DOES_NOT_COMPILE, at, format!("the module does not compile: {problem}"))
+}

@@ -1,0 +1,40 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
+
+rule! {
+    /// a module that returns nothing
+    ///
+    /// What a module returns is what `require` gives: a table of functions as a rule. Globals that it sets are its own.
+    ///
+    /// ```eld fails
+    /// (deftool :name "today" :description "Tell the date.")
+    /// ```
+    ///
+    /// ```lua scripts/today.lua fails
+    /// local dates = require("./lib/dates")
+    /// return function() return dates.today() end
+    /// ```
+    ///
+    /// ```lua scripts/lib/dates.lua fails
+    /// local dates = { today = function() return "Friday" end }
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "today" :description "Tell the date.")
+    /// ```
+    ///
+    /// ```lua scripts/today.lua repaired
+    /// local dates = require("./lib/dates")
+    /// return function() return dates.today() end
+    /// ```
+    ///
+    /// ```lua scripts/lib/dates.lua repaired
+    /// local dates = { today = function() return "Friday" end }
+    /// return dates
+    /// ```
+    pub(crate) MODULE_WITHOUT_VALUE, "DT415", "module-without-value", Error
+}
+
+pub(in crate::project) fn finding(at: Location) -> Diagnostic {
+    Diagnostic::new(&MODULE_WITHOUT_VALUE, at, "the module returns nothing; expected a value, as a table of functions")
+}

@@ -1,0 +1,281 @@
+//! Which granted folder a path lies in, and its handle; what is said where there is none.
+//!
+//! A path is named as its grant is (`notes/today.md` under the grant `notes/`, `../other/x` under `../other/`) or in
+//! full. `.` and `..` are resolved by the text alone, in paths as in grants; what is then beneath no grant is refused,
+//! and the error names the permission that would allow it. Of several grants the narrowest counts. A granted folder may
+//! be a link: its author wrote its name. From there on everything is opened beneath its handle (cap-std), which refuses
+//! absolute links and links that lead out.
+//!
+//! A granted folder is opened at each use, not once: one that was replaced meanwhile (a checkout, a mount) is seen, and
+//! who can replace it could have changed what is in it.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, Metadata};
+
+use super::open::open_folder;
+use super::{failed, shown, wrong};
+use crate::script::error::HostError;
+use crate::script::permission::{PathGrant, Permissions, plain};
+use crate::syntax::quoted;
+use crate::tool::ToolErrorKind;
+
+/// What is to be done with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Its contents are read.
+    Read,
+    /// It is made, changed or removed.
+    Write,
+    /// It is looked at: names, kinds, sizes.
+    Look,
+}
+
+/// What the spec grants.
+pub(super) struct Grants {
+    read: Vec<PathGrant>,
+    write: Vec<PathGrant>,
+}
+
+/// A path beneath a granted folder.
+pub(super) struct Place {
+    /// The granted folder; of a granted file, the folder that holds it.
+    pub(super) dir: Dir,
+    /// The path beneath it; `.` for the folder itself.
+    pub(super) rest: PathBuf,
+    /// Where that is, without `.` and `..`.
+    pub(super) full: PathBuf,
+    /// As the script named it.
+    path: String,
+    /// What is missing of the granted folder, beneath `dir`.
+    missing: Option<PathBuf>,
+}
+
+/// A name in a folder that is open.
+pub(super) struct Leaf {
+    pub(super) dir: Dir,
+    pub(super) name: OsString,
+    /// What is there now, links not followed.
+    pub(super) about: Option<Metadata>,
+}
+
+impl Grants {
+    pub(super) fn new(permissions: &Permissions) -> Self {
+        Self { read: permissions.read.clone(), write: permissions.write.clone() }
+    }
+
+    /// Opens the grant that covers `path` for `need`.
+    pub(super) fn open(&self, need: Need, path: &str) -> Result<Place, HostError> {
+        let wanted = plain(Path::new(path));
+        let mut covering: Vec<(PathBuf, &PathGrant)> =
+            self.of(need).filter_map(|grant| Some((grant.rest(&wanted)?, grant))).collect();
+        covering.sort_by_key(|(rest, _)| rest.components().count());
+        for (rest, grant) in covering {
+            if let Some(place) = enter(grant, rest, path)? {
+                return Ok(place);
+            }
+        }
+        Err(self.denied(need, path, &wanted))
+    }
+
+    fn of(&self, need: Need) -> impl Iterator<Item = &PathGrant> {
+        let (read, write): (&[_], &[_]) = match need {
+            Need::Read => (&self.read, &[]),
+            Need::Write => (&[], &self.write),
+            Need::Look => (&self.read, &self.write),
+        };
+        read.iter().chain(write)
+    }
+
+    /// Whether something at or beneath `full` is granted by itself: moving a folder or a link into its place would
+    /// change what is granted.
+    pub(super) fn are_beneath(&self, full: &Path) -> bool {
+        self.of(Need::Look).any(|grant| plain(&grant.path).starts_with(full))
+    }
+
+    fn covers(&self, need: Need, wanted: &Path) -> bool {
+        self.of(need).any(|grant| grant.rest(wanted).is_some())
+    }
+
+    fn denied(&self, need: Need, path: &str, wanted: &Path) -> HostError {
+        let (verb, key) = match need {
+            Need::Read => ("read", "read"),
+            Need::Write => ("write", "write"),
+            Need::Look if self.write.is_empty() => ("read", "read"),
+            Need::Look => ("look at", "read"),
+        };
+        let names: Vec<String> = self.of(need).map(|grant| quoted(&shown(&grant.name))).collect();
+        let allowed = match need {
+            Need::Write if self.covers(Need::Read, wanted) => {
+                String::from("this tool may read it, not write it")
+            }
+            Need::Read if self.covers(Need::Write, wanted) => {
+                String::from("this tool may write it, not read it")
+            }
+            Need::Read | Need::Write | Need::Look if names.is_empty() => {
+                format!("this tool may {verb} nothing")
+            }
+            Need::Read | Need::Write | Need::Look => format!("this tool may {verb} {} only", names.join(" ")),
+        };
+        let wanted = wanted.to_string_lossy();
+        let needed = match &*wanted {
+            "" => String::from("\".\""),
+            // What cannot be shown whole is not to be copied either.
+            wanted if shown(wanted) != wanted => String::from("…"),
+            wanted => quoted(wanted),
+        };
+        HostError {
+            kind: ToolErrorKind::Permission,
+            message: format!(
+                "{} is not allowed: {allowed}; to allow it, add :allow (:{key} [{needed}]) to the spec",
+                shown(path)
+            ),
+        }
+    }
+}
+
+/// Opens `grant`'s folder for what is `rest` beneath it; `None` where the grant is a file and has nothing beneath it.
+fn enter(grant: &PathGrant, rest: PathBuf, path: &str) -> Result<Option<Place>, HostError> {
+    let granted = plain(&grant.path);
+    let told = |error: std::io::Error| failed(&grant.name, &error);
+    let rest = if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest };
+    let is_grant = rest == Path::new(".");
+    let full = if is_grant { granted.clone() } else { granted.join(&rest) };
+    let path = path.to_owned();
+    let Some(real) = real_path(&granted).map_err(told)? else {
+        let (dir, missing) = open_above(&granted).map_err(told)?;
+        return Ok(Some(Place { dir, rest, full, path, missing: Some(missing) }));
+    };
+    if std::fs::metadata(&real).map_err(told)?.is_dir() {
+        let dir = Dir::open_ambient_dir(&real, ambient_authority()).map_err(told)?;
+        return Ok(Some(Place { dir, rest, full, path, missing: None }));
+    }
+    let (true, Some(folder), Some(name)) = (is_grant, real.parent(), real.file_name()) else {
+        return Ok(None);
+    };
+    let dir = Dir::open_ambient_dir(folder, ambient_authority()).map_err(told)?;
+    Ok(Some(Place { dir, rest: PathBuf::from(name), full, path, missing: None }))
+}
+
+/// `path` without links; `None` where there is nothing.
+fn real_path(path: &Path) -> std::io::Result<Option<PathBuf>> {
+    match std::fs::canonicalize(path) {
+        Ok(real) => Ok(Some(real)),
+        // A link to nothing is something.
+        Err(error) if error.kind() == ErrorKind::NotFound && !path.is_symlink() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The nearest folder above `path` that exists, and what of `path` is missing in it.
+fn open_above(path: &Path) -> std::io::Result<(Dir, PathBuf)> {
+    for above in path.ancestors().skip(1) {
+        if let (Some(real), Ok(missing)) = (real_path(above)?, path.strip_prefix(above)) {
+            return Ok((Dir::open_ambient_dir(real, ambient_authority())?, missing.to_path_buf()));
+        }
+    }
+    Err(ErrorKind::NotFound.into())
+}
+
+impl Place {
+    /// `error` of this path.
+    pub(super) fn failed(&self, error: &Error) -> HostError {
+        failed(&self.path, error)
+    }
+
+    /// That this path is not what it should be.
+    pub(super) fn wrong(&self, what: impl Display) -> HostError {
+        wrong(format!("{} {what}", shown(&self.path)))
+    }
+
+    /// Whether the granted folder exists.
+    pub(super) fn exists(&self) -> bool {
+        self.missing.is_none()
+    }
+
+    /// The place, where it can be looked into.
+    pub(super) fn existing(self) -> Result<Self, HostError> {
+        if self.exists() { Ok(self) } else { Err(self.failed(&ErrorKind::NotFound.into())) }
+    }
+
+    /// Whether it is the granted folder itself.
+    pub(super) fn is_grant(&self) -> bool {
+        self.rest == Path::new(".")
+    }
+
+    /// The folder that holds this path, and its name there. A link at its end is followed where `follow` says so.
+    /// `make` is asked before a missing folder on the way is made; without it, that one is missing is an error.
+    pub(super) fn leaf(&self, follow: bool, make: Option<Making<'_>>) -> Result<Leaf, HostError> {
+        let told = |error: Error| self.failed(&error);
+        let mut dir = self.dir.try_clone().map_err(told)?;
+        let mut rest = self.rest.clone();
+        if let Some(missing) = &self.missing {
+            let folders = if self.is_grant() { parent(missing) } else { missing };
+            if make.is_none() && !folders.as_os_str().is_empty() {
+                return Err(told(ErrorKind::NotFound.into()));
+            }
+            dir = self.make_folders(dir, folders, make)?;
+            if self.is_grant() {
+                rest = missing.file_name().map(PathBuf::from).unwrap_or_default();
+            }
+        } else if follow && dir.symlink_metadata(&rest).is_ok_and(|about| about.is_symlink()) {
+            rest = dir.canonicalize(&rest).map_err(told)?;
+        }
+        let Some(name) = rest.file_name().map(OsString::from) else {
+            return Err(self.wrong("is the granted folder itself; name what is in it"));
+        };
+        let dir = self.open_folders(dir, parent(&rest), make)?;
+        let about = match dir.symlink_metadata(&name) {
+            Ok(about) => Some(about),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(told(error)),
+        };
+        Ok(Leaf { dir, name, about })
+    }
+
+    /// The folder `path` beneath `dir`; what is missing of it is made.
+    fn open_folders(&self, dir: Dir, path: &Path, make: Option<Making<'_>>) -> Result<Dir, HostError> {
+        for above in path.ancestors() {
+            if above.as_os_str().is_empty() {
+                return self.make_folders(dir, path, make);
+            }
+            match dir.open_dir(above) {
+                Ok(found) => {
+                    let missing = path.strip_prefix(above).unwrap_or(Path::new(""));
+                    return self.make_folders(found, missing, make);
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound && make.is_some() => {}
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
+        Ok(dir)
+    }
+
+    /// Makes each folder of `path` beneath `dir`, unless it is there; no link is followed.
+    fn make_folders(&self, mut dir: Dir, path: &Path, make: Option<Making<'_>>) -> Result<Dir, HostError> {
+        for step in path {
+            if let Some(make) = make {
+                match dir.symlink_metadata(step) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        make()?;
+                        dir.create_dir(step).map_err(|error| self.failed(&error))?;
+                    }
+                    _ => {}
+                }
+            }
+            dir = open_folder(&dir, Path::new(step)).map_err(|error| self.failed(&error))?;
+        }
+        Ok(dir)
+    }
+}
+
+/// Asked before a folder is made.
+pub(super) type Making<'m> = &'m dyn Fn() -> Result<(), HostError>;
+
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}

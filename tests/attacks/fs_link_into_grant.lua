@@ -1,0 +1,14 @@
+-- expect: ok
+-- says: []
+-- read: box/dir/inner/
+-- write: box/
+-- a link that stands about is moved to where something else is granted
+return function()
+  local got = json.array({})
+  pcall(fs.remove, "box/dir/inner")
+  for _, to in { "box/dir/inner", "box/dir/../dir/inner", "box/link_inside/inner" } do
+    pcall(fs.rename, "box/link_dir", to)
+    if pcall(fs.read, "box/dir/inner/secret") then table.insert(got, to) end
+  end
+  return got
+end

@@ -1,0 +1,4 @@
+-- expect: script or timeout
+-- says: s
+-- read: box/
+return function() return fs.lines("box/sparse") end

@@ -1,0 +1,3 @@
+-- expect: timeout
+-- run: sh
+return function() return process.run({ "sh", "-c", "exec >&- 2>&-; sleep 300" }) end

@@ -1,0 +1,4 @@
+-- expect: script
+-- says: arguments
+-- run: printf
+return function() return process.run({ "printf", string.rep("x", 1100000) }) end

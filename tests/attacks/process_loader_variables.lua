@@ -1,0 +1,10 @@
+-- expect: ok
+-- says: []
+-- run: sh
+return function()
+  local got = json.array({})
+  for _, name in { "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "PATH", "BASH_ENV", "ENV", "IFS", "PYTHONPATH", "NODE_OPTIONS", "PERL5OPT", "", "A=B", "A\0B" } do
+    if pcall(process.run, { "sh", "-c", "true" }, { env = { [name] = "/tmp/x" } }) then table.insert(got, name) end
+  end
+  return got
+end

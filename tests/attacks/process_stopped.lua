@@ -1,0 +1,3 @@
+-- expect: timeout
+-- run: sh
+return function() return process.run({ "sh", "-c", "kill -STOP $$" }) end

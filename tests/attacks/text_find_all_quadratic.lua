@@ -1,0 +1,2 @@
+-- expect: timeout
+return function() return #text.find_all(string.rep("A", 1000000), ".*[^A-Z]|[A-Z]") end

@@ -1,0 +1,107 @@
+//! The folder that attacks with permissions run in: `box/`, which may be granted, full of traps, and beside it
+//! `outside/`, which nobody may read or change.
+
+use super::*;
+
+/// What stands in files and is never to come out.
+pub(super) const CANARY: &str = "CANARY-7f3a";
+
+/// Entries of `box/many`, where an attack names it.
+const MANY: usize = 20_000;
+
+pub(super) struct Fixture {
+    folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    /// What `attack` needs of it.
+    pub(super) fn new(attack: &[u8]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for name in ["box/dir/inner", "box/trap", "outside/dir"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        for (name, text) in [
+            ("box/a.txt", "inside"),
+            ("box/dir/b.txt", "inside"),
+            ("outside/secret", CANARY),
+            ("outside/dir/x", CANARY),
+        ] {
+            std::fs::write(root.join(name), text).unwrap();
+        }
+        std::fs::File::create(root.join("box/sparse")).unwrap().set_len(1 << 40).unwrap();
+        let attack = String::from_utf8_lossy(attack);
+        if attack.contains("box/many") {
+            std::fs::create_dir(root.join("box/many")).unwrap();
+            for index in 0..MANY {
+                std::fs::File::create(root.join(format!("box/many/{index}"))).unwrap();
+            }
+        }
+        if attack.contains("box/deep") {
+            let steps = ["d"; 300].join("/");
+            std::fs::create_dir_all(root.join("box/deep").join(steps)).unwrap();
+        }
+        #[cfg(unix)]
+        traps(root);
+        Self { folder }
+    }
+
+    /// Gives `script` the grants `allows`.
+    pub(super) fn grant(&self, script: &mut Script, allows: &[(String, String)]) {
+        let root = self.folder.path();
+        script.root = Some(root.to_path_buf());
+        let of = |wanted: &'static str| {
+            allows.iter().filter(move |(key, _)| key == wanted).map(|(_, grant)| grant.clone())
+        };
+        let paths = |key| of(key).map(|name| PathGrant::new(&*name, root.join(&name))).collect();
+        script.permissions.read = paths("read");
+        script.permissions.write = paths("write");
+        script.permissions.run = of("run").collect();
+        script.permissions.env = of("env").collect();
+    }
+
+    /// What is outside and no longer as it was.
+    pub(super) fn damage(&self) -> Option<String> {
+        let outside = self.folder.path().join("outside");
+        let names = |folder: &Path| {
+            let mut names: Vec<String> = std::fs::read_dir(folder)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+                .collect();
+            names.sort();
+            names.join(" ")
+        };
+        let found = format!("{} {}", names(&outside), names(&outside.join("dir")));
+        let texts =
+            ["secret", "dir/x"].map(|name| std::fs::read_to_string(outside.join(name)).unwrap_or_default());
+        (found != "dir secret x" || texts.iter().any(|text| text != CANARY))
+            .then(|| format!("outside there is {found}: {texts:?}"))
+    }
+}
+
+#[cfg(unix)]
+fn traps(root: &Path) {
+    use std::os::unix::fs::symlink;
+
+    for (target, link) in [
+        ("../outside", "box/link_dir"),
+        ("../outside/secret", "box/link_file"),
+        ("dir", "box/link_inside"),
+        ("loop", "box/loop"),
+        ("nothing", "box/dangling"),
+        ("/proc/self/environ", "box/link_proc"),
+    ] {
+        symlink(target, root.join(link)).unwrap();
+    }
+    symlink(root.join("outside/secret"), root.join("box/link_full")).unwrap();
+    std::fs::hard_link(root.join("outside/secret"), root.join("box/twin")).unwrap();
+    std::fs::write(root.join("box/esc\u{1b}[31m\nname"), "inside").unwrap();
+    let make = |name: &str, rest: &[&str]| {
+        // A device takes rights that a tester may not have; then there is none, and reading it fails, too.
+        let _ = std::process::Command::new("mknod").arg(root.join(name)).args(rest).output();
+    };
+    make("box/pipe", &["p"]);
+    make("box/trap/.gitignore", &["p"]);
+    make("box/zero", &["c", "1", "5"]);
+    drop(std::os::unix::net::UnixListener::bind(root.join("box/socket")));
+}

@@ -1,0 +1,273 @@
+//! `process`: granted programs only, and none that outlives its call.
+
+use super::*;
+
+fn granted(source: &str, programs: &[&str]) -> (tempfile::TempDir, Script) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut script = script(&format!("return function() {source} end"));
+    script.permissions.run = programs.iter().map(|name| String::from(*name)).collect();
+    script.root = Some(folder.path().canonicalize().unwrap());
+    (folder, script)
+}
+
+fn run_granted(source: &str, programs: &[&str]) -> Result<Value, ToolError> {
+    let (_folder, script) = granted(source, programs);
+    run(script, json!({}))
+}
+
+/// Waits for `check`, for as long as a loaded machine may take.
+fn comes_true(check: impl Fn() -> bool) -> bool {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(20) {
+        if check() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+/// Whether the process `id` runs; one that has ended and is not reaped does not.
+fn is_alive(id: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[test]
+fn a_granted_program_runs() {
+    for (source, expected) in [
+        (
+            "return process.run({ 'sh', '-c', 'echo out; echo err >&2; exit 3' })",
+            json!({"ok": false, "code": 3, "timed_out": false, "truncated": false, "stdout": "out\n", "stderr": "err\n"}),
+        ),
+        ("return process.run({ 'cat' }, { stdin = 'given\\n' }).stdout", json!("given\n")),
+        ("return process.run({ 'cat' }).stdout", json!("")),
+        ("return process.run({ 'printf', '%s|', '$HOME', '*', 'a b', ';id', '' }).stdout", json!("$HOME|*|a b|;id||")),
+        ("return process.run({ 'sh', '-c', 'kill -TERM $$' }).signal", json!(15)),
+        ("return process.run({ 'sh', '-c', 'kill -TERM $$' }).code == nil", json!(true)),
+        ("return process.run({ 'sh', '-c', 'echo $0' }).stdout", json!("sh\n")),
+        (
+            "local run = process.run({ 'sh', '-c', 'echo begun; sleep 60' }, { timeout = 0.3 }) return { run.timed_out, run.ok, run.signal, run.stdout }",
+            json!([true, false, 9, "begun\n"]),
+        ),
+        (
+            "local run = process.run({ 'printf', 'abcdef' }, { max_output = 3 }) return { run.ok, run.stdout, run.truncated }",
+            json!([true, "abc", true]),
+        ),
+        (
+            "local run = process.run({ 'sh', '-c', 'cat /dev/zero | head -c 3000000' }) return { #run.stdout, run.truncated, run.ok }",
+            json!([1_048_576, true, true]),
+        ),
+        (
+            "local sum = 0
+             for i = 1, 12 do task.spawn(function() local run = process.run({ 'printf', '1' }) sum += tonumber(run.stdout) end) end
+             repeat task.wait(0.01) until sum == 12
+             return sum",
+            json!(12),
+        ),
+    ] {
+        assert_eq!(run_granted(source, &["sh", "cat", "printf"]), Ok(expected), "{source}");
+    }
+}
+
+#[test]
+fn what_is_not_granted_does_not_run() {
+    for (source, says) in [
+        (
+            "process.run({ 'curl', 'http://x' })",
+            "this tool may run \"printf\" \"sub/tool\" only; to allow it, add :allow (:run [\"curl\"])",
+        ),
+        ("process.run({ '/usr/bin/printf', 'x' })", ":allow (:run [\"/usr/bin/printf\"])"),
+        ("process.run({ './printf', 'x' })", ":allow (:run [\"./printf\"])"),
+        ("process.run({ 'printf x' })", ":allow (:run [\"printf x\"])"),
+        ("process.run({ 'a\\27[31m' })", "a\u{FFFD}[31m is not allowed"),
+        (
+            "process.run({ 'printf' }, { env = { LD_PRELOAD = 'x.so' } })",
+            "LD_PRELOAD is not allowed: it changes which code a program runs; to allow it, add :allow (:env [\"LD_PRELOAD\"])",
+        ),
+        ("process.run({ 'printf' }, { env = { PATH = '.' } })", "PATH is not allowed"),
+        (
+            "process.run({ 'printf' }, { cwd = '/' })",
+            "cwd / is not allowed: it is neither in the project nor beneath a granted folder; to allow it, add :allow (:read [\"/\"])",
+        ),
+        ("process.run({ 'printf' }, { cwd = '..' })", "cwd .. is not allowed"),
+        ("process.run({ 'printf' }, { cwd = 'out' })", "cwd out is not allowed"),
+    ] {
+        let (folder, script) = granted(source, &["printf", "sub/tool"]);
+        std::os::unix::fs::symlink("/", folder.path().join("out")).unwrap();
+        let error = run(script, json!({})).expect_err(source);
+        assert_eq!(error.kind, ToolErrorKind::Permission, "{source}: {error}");
+        assert!(error.message.contains(says), "{source}: {error}");
+    }
+    let none = run_granted("process.run({ 'sh' })", &[]).unwrap_err();
+    assert!(none.message.contains("this tool may run no program"), "{none}");
+    for (source, says) in [
+        (
+            "process.run('printf x')",
+            "expected the program and its arguments, as in { \"git\", \"status\" }, got string",
+        ),
+        ("process.run({})", "the list of program and arguments is empty"),
+        ("process.run({ 'printf', 1 })", "expected argv[2] to be a string"),
+        ("process.run({ 'printf', 'a\\0b' })", "argv[2]: a NUL character"),
+        ("process.run({ 'printf', '\\255' })", "argv[2]: the string is not UTF-8"),
+        ("process.run({ 'printf' }, { env = { ['a=b'] = 'c' } })", "is no name of a variable"),
+        ("process.run({ 'printf' }, { env = { A = 1 } })", "expected env.A to be a string"),
+        ("process.run({ 'printf' }, { stdin = 5 })", "expected stdin to be a string"),
+        ("process.run({ 'printf' }, { timeout = 0 })", "expected timeout to be a positive number of seconds"),
+        ("process.run({ 'printf' }, { shell = true })", "there is no option shell"),
+        ("process.run({ 'printf' }, { cwd = 'absent' })", "cwd absent: No such file or directory"),
+        ("process.run({ 'sub/tool' })", "there is no program sub/tool"),
+        ("process.run({ 'no-such-program' })", "there is no program no-such-program in PATH"),
+        ("process.run({ 'printf', string.rep('x', 2000000) })", "more than 1024 KiB of arguments"),
+    ] {
+        let error = run_granted(source, &["printf", "sub/tool", "no-such-program"]).expect_err(source);
+        assert!(error.message.contains(says), "{source}: {error}");
+        assert_eq!(error.kind, ToolErrorKind::Script, "{source}: {error}");
+    }
+    let error = run_source("process.run({ 'sh' }) return function() end").unwrap_err();
+    assert!(error.message.contains("not available while the script loads"), "{error}");
+}
+
+#[test]
+fn a_program_of_the_project_is_named_by_its_path_and_never_found_by_chance() {
+    let (folder, mut script) =
+        granted("return process.run({ 'tools/hello' }, { cwd = 'tools' }).stdout", &["tools/hello"]);
+    let tools = folder.path().join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    std::fs::write(tools.join("hello"), "#!/bin/sh\npwd\n").unwrap();
+    set_mode(&tools.join("hello"), 0o755);
+    let here = script.root.clone().unwrap();
+    let shared = Arc::new(script);
+    let ran = block_on(runner().call(Arc::clone(&shared), call(json!({})), CallContext::default()));
+    assert_eq!(ran, Ok(json!(format!("{}\n", here.join("tools").display()))));
+
+    script =
+        Script::new("probe", "scripts/probe.lua", "return function() return process.run({ 'hello' }) end");
+    script.permissions.run = vec![String::from("hello")];
+    script.root = Some(here.join("tools"));
+    let error = run(script, json!({})).unwrap_err();
+    assert!(error.message.contains("there is no program hello in PATH"), "{error}");
+
+    set_mode(&tools.join("hello"), 0o644);
+    let error = block_on(runner().call(shared, call(json!({})), CallContext::default())).unwrap_err();
+    assert!(error.message.contains("tools/hello is no program: it cannot be executed"), "{error}");
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_program_gets_its_environment_and_nothing_else() {
+    // Cargo sets these for tests: secrets that nobody granted.
+    assert!(std::env::var_os("CARGO_PKG_NAME").is_some() && std::env::var_os("CARGO_PKG_VERSION").is_some());
+    let source = "return process.run({ 'env' }, { env = { MINE = '1' } }).stdout";
+    let (_folder, mut script) = granted(source, &["env"]);
+    script.permissions.env = vec![String::from("CARGO_PKG_NAME"), String::from("NOT_SET_AT_ALL")];
+    let printed = run(script, json!({})).unwrap();
+    let mut names: Vec<&str> =
+        printed.as_str().unwrap().lines().map(|line| line.split('=').next().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["CARGO_PKG_NAME", "LANG", "MINE", "PATH"], "{printed}");
+
+    let (_folder, mut script) = granted(
+        "return process.run({ 'sh', '-c', 'echo $BASH_ENV' }, { env = { BASH_ENV = 'x' } }).stdout",
+        &["sh"],
+    );
+    script.permissions.env = vec![String::from("BASH_ENV")];
+    assert_eq!(run(script, json!({})), Ok(json!("x\n")));
+}
+
+/// Files that the engine has open are none of the program's.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_inherits_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("the-secret-file");
+    let _open = std::fs::File::create(&secret).unwrap();
+    let shown =
+        run_granted("return process.run({ 'sh', '-c', 'ls -l /proc/self/fd' }).stdout", &["sh"]).unwrap();
+    let shown = shown.as_str().unwrap();
+    assert!(shown.contains("pipe:") && shown.contains("/dev/null"), "{shown}");
+    assert!(!shown.contains("the-secret-file"), "{shown}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_in_its_group_outlives_a_program() {
+    for source in [
+        // Left behind at the end, with the pipes open and without.
+        "sleep 300 & echo $! > child; exit 0",
+        "sleep 300 < /dev/null > /dev/null 2>&1 & echo $! > child; exit 0",
+        "(trap '' TERM HUP INT; sleep 300) & echo $! > child; exit 0",
+    ] {
+        let (folder, script) =
+            granted(&format!("return process.run({{ 'sh', '-c', [[{source}]] }}).ok"), &["sh"]);
+        let started = Instant::now();
+        assert_eq!(run(script, json!({})), Ok(json!(true)), "{source}");
+        assert!(started.elapsed() < Duration::from_secs(60), "{source}");
+        let id = std::fs::read_to_string(folder.path().join("child")).unwrap();
+        assert!(comes_true(|| !is_alive(id.trim())), "{source}");
+    }
+}
+
+/// However a call ends, its programs end with it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_call_that_ends_takes_its_programs_along() {
+    let source = "process.run({ 'sh', '-c', [[trap '' TERM; sleep 300 & echo $! > child; echo $$ > leader; wait; wait]] })";
+    let ids = |folder: &Path| {
+        ["leader", "child"]
+            .map(|name| std::fs::read_to_string(folder.join(name)).unwrap_or_default().trim().to_owned())
+    };
+    // Its deadline, with room for the program to start.
+    let (folder, script) = granted(source, &["sh"]);
+    let context = CallContext { timeout: Some(Duration::from_secs(3)), ..CallContext::default() };
+    let error = block_on(runner().call(Arc::new(script), call(json!({})), context)).unwrap_err();
+    assert_eq!(error.kind, ToolErrorKind::Timeout);
+    assert!(ids(folder.path()).iter().all(|id| comes_true(|| !id.is_empty() && !is_alive(id))));
+
+    // Its caller goes away; the runner goes away.
+    for goes in ["caller", "runner"] {
+        let (folder, script) = granted(source, &["sh"]);
+        let runner = runner();
+        let path = folder.path().to_path_buf();
+        block_on(async {
+            let running =
+                tokio::spawn(runner.call(Arc::new(script), call(json!({})), CallContext::default()));
+            while !path.join("leader").exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            if goes == "caller" {
+                running.abort();
+            } else {
+                drop(runner);
+            }
+            let _ = running.await;
+        });
+        let begun = comes_true(|| ids(&path).iter().all(|id| !id.is_empty()));
+        assert!(begun && ids(&path).iter().all(|id| comes_true(|| !is_alive(id))), "{goes}");
+    }
+
+    // Its result is there and a task has left a program running.
+    let source = format!(
+        "task.spawn(function() {source} end) repeat task.wait(0.01) until fs.exists('leader') return 1"
+    );
+    let (folder, mut script) = granted(&source, &["sh"]);
+    script.permissions.read = vec![PathGrant::new(".", folder.path())];
+    assert_eq!(run(script, json!({})), Ok(json!(1)));
+    assert!(ids(folder.path()).iter().all(|id| comes_true(|| !is_alive(id))));
+}
+
+/// A program that leaves its group cannot be found any more; the call does not wait for it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_daemon_does_not_hold_the_call() {
+    let source = "return process.run({ 'sh', '-c', [[setsid sh -c 'echo $$ > daemon; exec sleep 300' & while [ ! -s daemon ]; do :; done; echo done]] }).stdout";
+    let (folder, script) = granted(source, &["sh"]);
+    assert_eq!(run(script, json!({})), Ok(json!("done\n")));
+    let id = std::fs::read_to_string(folder.path().join("daemon")).unwrap();
+    assert!(is_alive(id.trim()), "if this fails, the documentation can promise more");
+    std::process::Command::new("kill").arg("-9").arg(id.trim()).status().unwrap();
+}
