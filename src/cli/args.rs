@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
@@ -37,10 +38,12 @@ pub(super) enum Command {
     Targets(TargetsOptions),
     /// Make specs of the tool definitions of others
     Import(ImportOptions),
-    /// Run the examples of the specs, without a model
+    /// Run the examples of the specs and the tests of the scripts, without a model
     Test(TestOptions),
     /// Call one tool, validated, without a model
     Call(CallOptions),
+    /// Call one tool again and again, and say how long that takes
+    Bench(BenchOptions),
     /// Run one request through a worker, streamed
     Run(RunOptions),
     /// Hold the project loaded and say what each save changes
@@ -178,11 +181,11 @@ pub(super) struct TargetsOptions {
     pub(super) json: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct TestOptions {
     /// Files, scripts, folders or projects; none: the project around the current folder
     pub(super) paths: Vec<PathBuf>,
-    /// Only the tools with this in their names
+    /// Only the tools with this in their names, and the tests with it in theirs or in that of their file
     #[arg(long, value_name = "TEXT")]
     pub(super) filter: Option<String>,
     /// How results are written
@@ -191,9 +194,37 @@ pub(super) struct TestOptions {
     /// Run them again on every save
     #[arg(long)]
     pub(super) watch: bool,
+    /// Time limit of one test of a script
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub(super) timeout: Duration,
+    #[command(flatten)]
+    pub(super) fuzzing: FuzzOptions,
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) scripts: ScriptOptions,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Fuzzing")]
+pub(super) struct FuzzOptions {
+    /// In place of examples and tests, call the tools with arguments made from their schemas; tools that may write, run
+    /// programs or reach the network are left out
+    #[arg(long, conflicts_with = "watch")]
+    pub(super) fuzz: bool,
+    /// Fuzz those tools, too: they will do what they do
+    #[arg(long, requires = "fuzz")]
+    pub(super) fuzz_all: bool,
+    /// How many arguments are made for each tool
+    #[arg(long, value_name = "N", requires = "fuzz", default_value_t = 200)]
+    pub(super) cases: u32,
+    /// What the arguments are made from; the same seed makes the same
+    #[arg(long, value_name = "N", requires = "fuzz")]
+    pub(super) seed: Option<u64>,
+    /// Most time for each tool
+    #[arg(long, value_name = "DURATION", requires = "fuzz", default_value = "30s", value_parser = parse_duration)]
+    pub(super) fuzz_time: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -207,7 +238,7 @@ pub(super) enum TestFormat {
 }
 
 /// How scripts are run.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Scripts")]
 pub(super) struct ScriptOptions {
     /// Where scripts run; `process`: in processes of their own, which can be killed, for scripts that one does not trust
@@ -227,7 +258,7 @@ pub(super) enum Isolate {
     Process,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct CallOptions {
     /// The tool's name
     pub(super) tool: String,
@@ -237,11 +268,51 @@ pub(super) struct CallOptions {
     /// Print one JSON object, also on failure
     #[arg(long)]
     pub(super) json: bool,
+    /// Say how long it took and how much memory it used
+    #[arg(long)]
+    pub(super) time: bool,
+    /// Call it again on every save
+    #[arg(long)]
+    pub(super) watch: bool,
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
     #[command(flatten)]
     pub(super) scripts: ScriptOptions,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BenchOptions {
+    /// The tool's name
+    pub(super) tool: String,
+    /// Its arguments, a JSON object; `-` reads them from stdin
+    #[arg(default_value = "{}")]
+    pub(super) arguments: String,
+    /// How many calls are measured; none: as many as the time allows
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(super) calls: Option<u64>,
+    /// How long calls are made
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
+    pub(super) time: Duration,
+    /// How many calls are in flight through the engine's threads
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(super) concurrency: usize,
+    /// Do it although the tool may write, run programs or reach the network
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) scripts: ScriptOptions,
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    crate::spec::parse_duration(text)
+        .ok_or_else(|| String::from("expected a number and a unit, as in 250ms, 5s or 1.5m"))
 }
 
 #[derive(Debug, Args)]

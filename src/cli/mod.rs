@@ -4,6 +4,8 @@
 //! completed, 1 an error finding or a failed request or call, 2 nothing was attempted, 130 interrupted.
 
 mod args;
+mod arguments;
+mod bench;
 mod call;
 mod check;
 mod check_watch;
@@ -26,8 +28,6 @@ mod script_log;
 mod show;
 mod targets;
 mod test;
-mod test_report;
-mod test_run;
 mod trust;
 mod watch;
 
@@ -127,6 +127,7 @@ pub fn main() -> ExitCode {
         Command::Import(options) => import::run(&options),
         Command::Test(options) => test::run(&options),
         Command::Call(options) => call::run(&options),
+        Command::Bench(options) => bench::run(&options),
         Command::Run(options) => run::run(&options),
         Command::Watch(options) => watch::run(&options),
         Command::Init(options) => init::run(&options),

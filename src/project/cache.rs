@@ -8,6 +8,7 @@
 //! A cache is for one project, or one set of paths, and one folder that names are relative to.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,10 @@ pub(super) struct Cache {
     pub(super) scripts: Files<super::scripts::ScriptFile>,
     pub(super) tools: HashMap<usize, KeptTool>,
     torn: Mutex<Vec<PathBuf>>,
+    /// The files of all that this load makes anew: it is worth something if they are as they were before it.
+    relied: Mutex<HashSet<PathBuf>>,
+    /// The files that are other than in the last load, by their keys; `None`: nobody knows.
+    changed: Option<HashSet<u64>>,
     /// The number of the load.
     round: u64,
     /// Whether a spec file that cannot be read is a finding, and the others are loaded.
@@ -49,6 +54,13 @@ struct Slot<T> {
     kept: Option<Kept<T>>,
     /// The last load that asked for it.
     used: u64,
+}
+
+impl<T> Slot<T> {
+    /// Whether the load asked for it, or took something over that holds it.
+    fn is_used(&self, round: u64) -> bool {
+        self.used == round || self.kept.as_ref().is_some_and(|kept| Arc::strong_count(&kept.value) > 1)
+    }
 }
 
 struct Kept<T> {
@@ -89,16 +101,34 @@ impl<T> Default for Slot<T> {
     }
 }
 
+/// What a path is known by where it does not matter that another may have the same.
+pub(super) fn key_of(path: &Path) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    path.as_os_str().as_encoded_bytes().hash(&mut hasher);
+    hasher.finish()
+}
+
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Cache {
-    /// Before a load: how everything looks, and which files are not to be read.
-    pub(super) fn begin(&mut self, looks: Looks, held: HashSet<PathBuf>) {
+    /// Before a load: how everything looks, what of it is other than in the last load, and which files are not to be
+    /// read.
+    pub(super) fn begin<'p>(
+        &mut self,
+        looks: Looks,
+        changed: Option<impl Iterator<Item = &'p PathBuf>>,
+        held: HashSet<PathBuf>,
+    ) {
+        self.changed = changed.map(|changed| changed.map(|path| key_of(path)).collect());
+        if let Some(changed) = &mut self.changed {
+            changed.extend(held.iter().map(|path| key_of(path)));
+        }
         (self.looks, self.held) = (looks, held);
         lock(&self.met).clear();
         lock(&self.torn).clear();
+        lock(&self.relied).clear();
         self.specs.has_news.store(false, Ordering::Relaxed);
         self.scripts.has_news.store(false, Ordering::Relaxed);
         self.round += 1;
@@ -121,6 +151,16 @@ impl Cache {
         std::mem::take(&mut self.looks)
     }
 
+    /// Whether a file with one of these keys may be other than in the last load.
+    pub(super) fn may_have_changed(&self, keys: &[u64]) -> bool {
+        self.changed.as_ref().is_none_or(|changed| keys.iter().any(|key| changed.contains(key)))
+    }
+
+    /// This load relies on these files: they are looked at again after it.
+    pub(super) fn rely_on<'p>(&self, paths: impl Iterator<Item = &'p PathBuf>) {
+        lock(&self.relied).extend(paths.cloned());
+    }
+
     /// Looks at the scripts of `root`, unless that was done before the load.
     pub(super) fn look_at_scripts(&mut self, root: &Path) {
         if !self.looks.scripts.contains_key(&super::discover::scripts_folder(root)) {
@@ -139,9 +179,14 @@ impl Cache {
         }
     }
 
-    /// The files that were not as they looked when they were read.
-    pub(super) fn take_torn(&self) -> Vec<PathBuf> {
-        std::mem::take(&mut lock(&self.torn))
+    /// The files that were not as they looked when they were read, or are not as they looked now, but for those that
+    /// are held.
+    pub(super) fn torn(&self) -> Vec<PathBuf> {
+        let mut torn = std::mem::take(&mut *lock(&self.torn));
+        let relied = lock(&self.relied);
+        let is_other = |path: &&PathBuf| !self.held.contains(*path) && FileLook::at(path) != self.look(path);
+        torn.extend(relied.iter().filter(is_other).cloned());
+        torn
     }
 
     /// What the file at `path` holds, made by `make` where that is another than before or `fits` says no.
@@ -166,6 +211,7 @@ impl Cache {
         if let Some(kept) = kept {
             return Ok(Arc::clone(&kept.value));
         }
+        self.rely_on(std::iter::once(&path.to_owned()));
         let at = SystemTime::now();
         let read = read_regular(path, T::MOST).and_then(|read| {
             let bytes = refuse_huge(read.bytes)?;
@@ -203,14 +249,9 @@ impl Cache {
         different
     }
 
-    pub(super) fn is_held(&self, path: &Path) -> bool {
-        self.held.contains(path)
-    }
-
     /// The places that the tools of the last load name, without those that are listed anyway.
     pub(super) fn named(&self) -> Vec<PathBuf> {
-        let named = self.tools.values().flat_map(KeptTool::named);
-        let named: HashSet<&PathBuf> = named.filter(|path| !self.looks.covers(path)).collect();
+        let named: HashSet<&PathBuf> = self.tools.values().flat_map(|kept| &kept.elsewhere).collect();
         named.into_iter().cloned().collect()
     }
 
@@ -250,7 +291,7 @@ impl<T> Files<T> {
     fn forget_unused(&self, round: u64) {
         let mut slots = lock(&self.slots);
         let before = slots.len();
-        slots.retain(|_, slot| lock(slot).used == round);
+        slots.retain(|_, slot| lock(slot).is_used(round));
         if slots.len() != before {
             self.has_news.store(true, Ordering::Relaxed);
         }

@@ -203,7 +203,7 @@ pub(super) fn identity(path: &Path) -> PathBuf {
 }
 
 /// An absolute path without `.` and `..`, so that its ancestors are the folders it lies in.
-fn clean(path: &Path) -> PathBuf {
+pub(super) fn clean(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut clean = PathBuf::new();
     for component in absolute.components() {
@@ -321,6 +321,32 @@ pub(super) fn look_at_scripts(root: &Path, looks: &mut Looks) {
 /// Whether [`look_at_scripts`] lists a file of this name.
 pub(super) fn is_listed_script(path: &Path) -> bool {
     is_script(path) && !is_hidden(path)
+}
+
+/// Whether a script holds tests by its name: `NAME_test.lua`.
+pub fn is_test_script(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    is_script(path) && stem.is_some_and(|stem| stem.ends_with("_test"))
+}
+
+/// The files of tests in `scripts/` and in the folders below, sorted.
+pub(super) fn tests_in(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut entered = HashSet::new();
+    let mut pending = vec![(root.join("scripts"), 0)];
+    while let Some((folder, depth)) = pending.pop() {
+        let is_new = FileId::at(&folder).is_some_and(|id| entered.insert(id));
+        let Some(entries) = is_new.then(|| std::fs::read_dir(&folder).ok()).flatten() else { continue };
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| !is_hidden(path)) {
+            if is_test_script(&path) && path.is_file() {
+                found.push(path);
+            } else if depth < MAX_DEPTH && path.is_dir() {
+                pending.push((path, depth + 1));
+            }
+        }
+    }
+    found.sort_unstable();
+    found
 }
 
 fn is_hidden(path: &Path) -> bool {

@@ -115,8 +115,11 @@ impl Generation {
         is_gone: impl Fn(&str) -> bool,
     ) -> (Self, Vec<String>) {
         let mut tools = valid_tools(&load);
+        // Both are sorted, and most names are in both.
+        let mut former = before.tools.iter().peekable();
         for (name, loaded) in &mut tools {
-            if let Some(before) = before.tools.get(name) {
+            while former.next_if(|(former, _)| *former < name).is_some() {}
+            if let Some((_, before)) = former.next_if(|(former, _)| *former == name) {
                 loaded.take_over(before);
             }
         }

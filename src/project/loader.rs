@@ -21,6 +21,10 @@ pub(super) struct Loader {
     named: Vec<PathBuf>,
     /// Files that look as they did and hold something else.
     doubted: HashSet<PathBuf>,
+    /// Whether the cache holds what was loaded last.
+    is_in_step: bool,
+    /// Whether the last load came to its end.
+    has_loaded: bool,
 }
 
 /// What is loaded.
@@ -48,6 +52,8 @@ impl Loader {
             seen: Looks::default(),
             named: Vec::new(),
             doubted: HashSet::new(),
+            is_in_step: false,
+            has_loaded: false,
         }
     }
 
@@ -105,20 +111,35 @@ impl Loader {
         different
     }
 
-    /// Loads what `scan` found, but for the files that are `held`.
-    pub(super) fn load(&mut self, scan: Scan, held: HashSet<PathBuf>) -> Result<Load, ProjectError> {
-        self.cache.begin(scan.looks, held);
-        load_through(&mut self.cache, &scan.inputs?, &self.from, &self.options)
+    /// Loads what `scan` found, but for the files that are `held`. `changed`: all that is other than what was loaded;
+    /// `None`: nobody knows.
+    pub(super) fn load<'p>(
+        &mut self,
+        scan: Scan,
+        changed: Option<impl Iterator<Item = &'p PathBuf>>,
+        held: HashSet<PathBuf>,
+    ) -> Result<Load, ProjectError> {
+        // What a load that was worth nothing left in the cache is other than what was loaded.
+        let changed = changed.filter(|_| std::mem::replace(&mut self.is_in_step, false));
+        self.cache.begin(scan.looks, changed, held);
+        let inputs = scan.inputs;
+        let loaded =
+            inputs.and_then(|inputs| load_through(&mut self.cache, &inputs, &self.from, &self.options));
+        self.has_loaded = loaded.is_ok();
+        loaded
     }
 
-    /// After a load: the files of it that are not as they were before it, but for those that were held.
+    /// Loads everything as it is now.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub(super) fn load_all(&mut self) -> Result<Load, ProjectError> {
+        self.load(self.scan(), None::<std::iter::Empty<_>>, HashSet::new())
+    }
+
+    /// After a load: the files that it relies on and that are not as they were before it, but for those that were held.
     pub(super) fn torn(&self) -> Vec<PathBuf> {
-        let mut torn = self.cache.take_torn();
-        for (path, _) in self.scan().looks.differences(self.cache.looks()) {
-            if self.cache.has(&path) && !self.cache.is_held(&path) {
-                torn.push(path);
-            }
-        }
+        let torn = self.cache.torn();
         self.cache.forget(&torn);
         torn
     }
@@ -143,6 +164,7 @@ impl Loader {
             }
         }
         self.seen = seen;
+        self.is_in_step = self.has_loaded;
         has_news
     }
 }
@@ -198,7 +220,7 @@ mod tests {
         fs::write(&path, spec("a")).unwrap();
         let wanted = Wanted::Project(folder.path().to_owned());
         let mut loader = Loader::new(wanted, folder.path(), LoadOptions::default());
-        loader.load(loader.scan(), HashSet::new()).unwrap();
+        loader.load_all().unwrap();
         loader.taken(&HashSet::new());
         fs::write(&path, spec("b")).unwrap();
         loader.seen = loader.scan().looks;
@@ -211,7 +233,7 @@ mod tests {
             let different: Vec<_> = different.iter().map(|(path, _)| path).collect();
             assert_eq!(different, [&path]);
         }
-        let load = loader.load(scan, HashSet::new()).unwrap();
+        let load = loader.load(scan, Some([path.clone()].iter()), HashSet::new()).unwrap();
         assert!(loader.taken(&HashSet::new()));
         assert_eq!(load.tools[0].tool.name.value, "b");
         let scan = loader.scan();
@@ -258,7 +280,9 @@ mod tests {
             let scan = loader.scan();
             let held = HashSet::new();
             let before = loader.cache.tools.len();
-            let cached = loader.load(scan, held.clone()).unwrap();
+            let changed = loader.differences(&scan.looks, None);
+            let changed = changed.iter().map(|(path, _)| path);
+            let cached = loader.load(scan, Some(changed), held.clone()).unwrap();
             assert!(loader.torn().is_empty());
             loader.taken(&held);
             kept += before;

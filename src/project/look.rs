@@ -156,14 +156,17 @@ impl Looks {
 
     /// What is other than in the `seen`, with what is there now.
     pub(super) fn differences(&self, seen: &Self) -> Vec<(PathBuf, Option<FileLook>)> {
-        let mut different = Vec::new();
+        let (mut different, mut known) = (Vec::new(), 0);
         for (path, look) in &self.listed {
-            if seen.listed.get(path) != Some(look) {
+            let before = seen.listed.get(path);
+            known += usize::from(before.is_some());
+            if before != Some(look) {
                 different.push((path.clone(), Some(*look)));
             }
         }
-        for path in seen.listed.keys().filter(|path| !self.listed.contains_key(*path)) {
-            different.push((path.clone(), None));
+        if known < seen.listed.len() {
+            let gone = seen.listed.keys().filter(|path| !self.listed.contains_key(*path));
+            different.extend(gone.map(|path| (path.clone(), None)));
         }
         for (path, look) in &self.named {
             if seen.named.get(path).is_some_and(|before| before != look) {

@@ -23,12 +23,13 @@ mod script_findings;
 mod scripts;
 mod settle;
 mod spare;
+mod test_scripts;
 mod watch;
 #[cfg(feature = "cli")]
 mod watch_probe;
 mod write;
 
-pub use discover::{Input, ProjectError, find_root, resolve_inputs};
+pub use discover::{Input, ProjectError, find_root, is_test_script, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 #[cfg(feature = "cli")]
 pub(crate) use grants::follow;
@@ -39,6 +40,7 @@ pub use overlay::Overlay;
 pub use read::display_name;
 #[cfg(feature = "cli")]
 pub(crate) use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
+pub use test_scripts::{TestScript, find_tests};
 pub use watch::keep_loading;
 #[cfg(feature = "cli")]
 pub(crate) use watch_probe::{WatchError, try_event, try_watching};

@@ -135,25 +135,26 @@ impl Unit {
         Added::Absent
     }
 
+    /// Whether it is told with what else there is, or could not be read: then it is to be looked at every time.
+    pub(super) fn lacks_something(&self) -> bool {
+        self.problems.iter().any(|problem| matches!(problem.what, ModuleFault::Missing { .. }))
+    }
+
     /// Whether its files are still the same.
     pub(super) fn is_current(&self, cache: &Cache, from: &Path) -> bool {
         let is_same = |part: &Part| {
             read_script(cache, &part.path, from).is_ok_and(|file| Arc::ptr_eq(&file, &part.file))
         };
-        // What is not there is told with what else there is, and what cannot be read is tried again.
-        let is_missing = |problem: &ModuleProblem| matches!(problem.what, ModuleFault::Missing { .. });
-        !self.problems.iter().any(is_missing)
-            && self.parts.iter().all(is_same)
-            && self.missing.iter().all(|path| cache.look(path).is_none())
+        self.parts.iter().all(is_same) && self.missing.iter().all(|path| cache.look(path).is_none())
     }
 
     pub(super) fn modules(&self) -> Arc<[Arc<Module>]> {
         self.parts.iter().skip(1).map(|part| Arc::clone(part.file.module())).collect()
     }
 
-    /// The places of its modules.
-    pub(super) fn named(&self) -> impl Iterator<Item = &PathBuf> {
-        self.parts.iter().skip(1).map(|part| &part.path).chain(&self.missing)
+    /// The places of its files, and those where there are none.
+    pub(super) fn places(&self) -> impl Iterator<Item = &PathBuf> {
+        self.parts.iter().map(|part| &part.path).chain(&self.missing)
     }
 }
 

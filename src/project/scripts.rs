@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::cache::{Cache, MOST_OF_SCRIPT, OfBytes};
+use super::cache::{Cache, MOST_OF_SCRIPT, OfBytes, key_of};
 use super::discover::scripts_folder;
 use super::modules::Unit;
 use super::read::display_name;
@@ -48,6 +48,8 @@ pub(super) fn load_scripts(cache: &mut Cache, load: &mut Load, whole: &HashSet<&
             None => known.push(None),
         }
     }
+    // Spec and script are one: the spec is still to be as it was.
+    cache.rely_on(unknown.iter().filter_map(|(_, tool, _)| load.files.get(&tool.source)));
     let former: HashMap<&str, &Arc<Script>> = former.values().filter_map(KeptTool::named_script).collect();
     let examined = parallel::map(&unknown, |_, (_, tool, root)| {
         let former = former.get(tool.name.value.as_str()).copied();
@@ -159,6 +161,10 @@ pub(super) struct KeptTool {
     examined: Examined,
     /// The files of its script and of the modules.
     unit: Unit,
+    /// The places among all these outside of the folders that are looked through.
+    pub(super) elsewhere: Vec<PathBuf>,
+    /// All places that have a say in this.
+    keys: Vec<u64>,
     /// Whether there is nothing to tell of it.
     is_clean: bool,
 }
@@ -187,12 +193,22 @@ impl KeptTool {
                 }
             },
         };
+        let all = || places.iter().chain(unit.places());
+        cache.rely_on(all());
+        let keys = all().map(|path| key_of(path)).collect();
+        let elsewhere = all().filter(|path| !cache.looks().covers(path)).cloned().collect();
         let (tool, root) = (Arc::clone(tool), Arc::clone(root));
-        Self { tool, root, places, examined, unit, is_clean: false }
+        Self { tool, root, places, examined, unit, elsewhere, keys, is_clean: false }
     }
 
     /// Whether a look at it would find the same.
     fn is_current(&self, cache: &Cache, load: &Load, from: &Path) -> bool {
+        if load.roots.get(&self.tool.source) != Some(&self.root) || self.unit.lacks_something() {
+            return false;
+        }
+        if !cache.may_have_changed(&self.keys) {
+            return !matches!(self.examined, Examined::Unreadable(..));
+        }
         let is_found = match &self.examined {
             Examined::Missing => Found::among(&self.places, cache).is_none(),
             Examined::Unreadable(..) => false,
@@ -201,7 +217,7 @@ impl KeptTool {
                 there.next() == Some(&found.path) && there.next() == found.twin.as_ref()
             }
         };
-        is_found && load.roots.get(&self.tool.source) == Some(&self.root) && self.unit.is_current(cache, from)
+        is_found && self.unit.is_current(cache, from)
     }
 
     fn named_script(&self) -> Option<(&str, &Arc<Script>)> {
@@ -221,11 +237,6 @@ impl KeptTool {
         let state = teller.tell(load, &self.tool, &self.root, &self.examined, &self.unit.problems);
         self.is_clean = load.findings.len() == told && matches!(state, ScriptState::Ready(_));
         state
-    }
-
-    /// Everything that it was made of but its spec.
-    pub(super) fn named(&self) -> impl Iterator<Item = &PathBuf> {
-        self.places.iter().chain(self.unit.named())
     }
 }
 

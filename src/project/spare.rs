@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Load;
 use super::cache::MOST_OF_SCRIPT;
-use super::discover::scripts_folder;
+use super::discover::{is_test_script, scripts_folder};
 use super::look::Looks;
 use super::read::{display_name, read_regular};
 use super::rules::unused_script;
@@ -40,7 +40,9 @@ impl SpareScripts {
         for &root in whole {
             let listed = looks.scripts.get(&scripts_folder(root)).into_iter().flatten();
             let is_file = |path: &&PathBuf| looks.listed.get(*path).is_some_and(|look| look.is_file);
-            let spare = listed.filter(|path| !taken.contains(path.as_path())).filter(is_file);
+            // Tests run by themselves.
+            let is_spare = |path: &&PathBuf| !taken.contains(path.as_path()) && !is_test_script(path);
+            let spare = listed.filter(is_spare).filter(is_file);
             of_root.insert(root.to_owned(), spare.map(|path| (path.clone(), stem(path))).collect());
         }
         Self { of_root }

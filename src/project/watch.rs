@@ -81,12 +81,12 @@ impl<T: FnMut(Result<&Load, &ProjectError>) -> ControlFlow<()>> Watched for Told
 /// When it fails.
 pub(super) fn load_first(loader: &mut Loader) -> Result<Load, ProjectError> {
     const TRIES: usize = 3;
-    let mut load = loader.load(loader.scan(), [].into());
+    let mut load = loader.load_all();
     for _ in 1..TRIES {
         if loader.torn().is_empty() {
             break;
         }
-        load = loader.load(loader.scan(), [].into());
+        load = loader.load_all();
     }
     loader.taken(&[].into());
     load
@@ -128,7 +128,7 @@ pub(super) fn keep_watching(watched: &mut impl Watched, mut loader: Loader, hint
             Decision::Rest => continue,
         };
         let has_news = is_wanted || settling.pending().any(|path| !loader.has(path));
-        let loaded = loader.load(scan, held.clone());
+        let loaded = loader.load(scan, Some(settling.pending()), held.clone());
         let mut torn = loader.torn();
         // However it looks: who writes fast enough is not seen by the clock of the file system.
         watches.catch_up();

@@ -12,6 +12,7 @@ mod circles;
 mod compile;
 mod ecma;
 mod examples;
+mod fuzz;
 mod gptel;
 mod import;
 mod judge;
@@ -28,6 +29,7 @@ mod walk;
 
 pub use compile::{check_tool, compile_tool};
 pub use examples::{Example, Expected, Refusal, try_examples};
+pub use fuzz::{Fuzzer, Wrong, shrink};
 pub use gptel::emit_gptel;
 pub use import::{Import, ImportFormat, Importer};
 pub use strict_reply::restore;

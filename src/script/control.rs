@@ -6,8 +6,9 @@
 //! script's thread be held by something that cannot be interrupted, answers the caller itself shortly after.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
@@ -19,6 +20,9 @@ use crate::tool::{ToolError, ToolErrorKind};
 
 /// How long after its deadline a call is answered for its thread, when that thread does not.
 const ANSWER_GRACE: Duration = Duration::from_millis(50);
+
+/// Between two looks at the memory of a call that is metered.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Why a call is stopped from outside its script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +62,14 @@ pub(super) struct Control {
     switch: Arc<Switch>,
     waker: AtomicWaker,
     answer: Mutex<Option<oneshot::Sender<Answer>>>,
+    leashes: Mutex<Vec<Weak<dyn Leash>>>,
+}
+
+/// Something outside the script that ends with its call, at once and from whatever thread stops it: the script's own
+/// may be held, and the process may be about to end.
+pub(super) trait Leash: fmt::Debug + Send + Sync {
+    /// Ends it. Must not block.
+    fn pull(&self);
 }
 
 impl Control {
@@ -71,6 +83,7 @@ impl Control {
             switch: Arc::default(),
             waker: AtomicWaker::new(),
             answer: Mutex::new(answer),
+            leashes: Mutex::default(),
         })
     }
 
@@ -85,6 +98,26 @@ impl Control {
         if first {
             self.switch.throw();
             self.waker.wake();
+            self.pull();
+        }
+    }
+
+    /// Has `leash` pulled when the call ends.
+    pub(super) fn hold(&self, leash: Weak<dyn Leash>) {
+        let mut leashes = lock(&self.leashes);
+        leashes.retain(|leash| leash.strong_count() > 0);
+        leashes.push(leash);
+        drop(leashes);
+        if self.stopped().is_some() {
+            self.pull();
+        }
+    }
+
+    /// Ends what hangs on the call.
+    pub(super) fn pull(&self) {
+        let leashes = std::mem::take(&mut *lock(&self.leashes));
+        for leash in leashes.iter().filter_map(Weak::upgrade) {
+            leash.pull();
         }
     }
 
@@ -211,6 +244,16 @@ impl Drop for Watched {
         let due = self.control.watched.swap(UNWATCHED, Ordering::AcqRel);
         watch.due.remove(&(due, self.id));
     }
+}
+
+/// Has the state of `control` look at its memory every millisecond, until the call has ended.
+pub(super) fn keep_looking(control: Weak<Control>) {
+    run_after(LOOK, move || {
+        if let Some(running) = control.upgrade() {
+            running.switch.nudge();
+            keep_looking(control);
+        }
+    });
 }
 
 /// Runs `action` on the watchdog's thread after `delay`. It must not block.

@@ -3,7 +3,8 @@
 //! Luau calls an interrupt function, when one is set, at every loop iteration and call. One that only looks at a
 //! flag makes tight loops 2.4 times slower, so here it is *parked*: mlua's function is installed once, its pointer
 //! is taken out of the state's callbacks, and [`Switch::throw`] puts it back when the call must end. A state that
-//! was thrown is never used again; nothing takes the pointer out a second time.
+//! was thrown is never used again, and nothing takes the pointer out after that. [`Switch::nudge`] puts it back for one
+//! look, as at the memory that is used: the function takes it out again itself, with [`Switch::park`].
 //!
 //! A switch belongs to one call and stays thrown: a stop that comes before the call has its state takes hold when the
 //! switch is bound. The next call on a state binds a switch of its own.
@@ -20,7 +21,8 @@
 //!    stored are null and the very pointer that mlua put there.
 //! 3. *The race is allowed.* Luau reads the field as plain memory while another thread stores: its header states
 //!    that "interrupt is safe to set from an arbitrary thread". The stored value is the same each time, so the reader
-//!    sees either null or mlua's function, and mlua's function lives in the state until it closes.
+//!    sees either null or mlua's function, and mlua's function lives in the state until it closes. Null is stored under
+//!    the lock only while the switch is not thrown, so that no stop is lost.
 //! 4. *Nothing is called from outside.* The storing thread never enters Lua; the function runs on the state's own
 //!    thread at its next safepoint.
 
@@ -64,8 +66,25 @@ impl Switch {
         position.apply();
     }
 
+    /// Makes the bound state call its interrupt function at its next safepoint, if it is bound.
+    pub(super) fn nudge(&self) {
+        self.lock().set(true);
+    }
+
+    /// Takes the interrupt out again after a nudge; a switch that was thrown stays thrown.
+    pub(super) fn park(&self) {
+        let position = self.lock();
+        if !position.thrown {
+            position.set(false);
+        }
+    }
+
     fn bind(&self, bound: Option<Bound>) {
         let mut position = self.lock();
+        if !position.thrown {
+            // What a nudge left is not for the next call.
+            position.set(false);
+        }
         position.bound = bound;
         position.apply();
     }
@@ -77,10 +96,17 @@ impl Switch {
 
 impl Position {
     fn apply(&self) {
-        if let (true, Some(bound)) = (self.thrown, self.bound) {
+        if self.thrown {
+            self.set(true);
+        }
+    }
+
+    fn set(&self, on: bool) {
+        if let Some(bound) = self.bound {
+            let interrupt = if on { bound.interrupt } else { ptr::null_mut() };
             // SAFETY: bound, and the lock is held, since a `Position` is only within its lock: the state is open (1),
             // the cell is a pointer (2), the store is allowed from this thread (3).
-            unsafe { bound.cell.as_ref() }.store(bound.interrupt, Ordering::Release);
+            unsafe { bound.cell.as_ref() }.store(interrupt, Ordering::Release);
         }
     }
 }

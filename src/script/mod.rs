@@ -42,6 +42,7 @@ mod permission;
 mod pool;
 mod runner;
 mod sandbox;
+mod testing;
 mod vm;
 
 use std::fmt;
@@ -56,6 +57,9 @@ pub use local::LocalVm;
 pub use module::{Module, Require, module_path, required};
 pub use permission::{PathGrant, Permissions};
 pub use runner::{RunnerOptions, ScriptRunner};
+pub use testing::{
+    TestEnd, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, list_tests, run_test,
+};
 
 /// The time limit of a call when neither the caller nor the spec says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -48,7 +48,7 @@ pub(super) fn plain(path: &Path) -> PathBuf {
 /// A spec's `:allow`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// `:net`: hosts.
+    /// `:net`: hosts, as [`HostGrant`](crate::spec::HostGrant) reads them.
     pub net: Vec<String>,
     /// `:read`: files and folders that may be read.
     pub read: Vec<PathGrant>,

@@ -32,6 +32,9 @@ pub(super) struct Sandbox {
     pub(super) parked: Parked,
 }
 
+/// What a state gets beside its host tables, before it is sealed.
+pub(super) type Extend<'e> = &'e dyn Fn(&Lua, &Rc<Host>, &Marks) -> mlua::Result<()>;
+
 /// Threads that mlua keeps for reuse in a state.
 const SPARE_THREADS: usize = 4;
 
@@ -42,14 +45,14 @@ static PRELUDE: LazyLock<Result<Vec<u8>, String>> =
 ///
 /// # Errors
 /// [`ToolErrorKind::Load`] when the source does not compile, [`ToolErrorKind::Internal`] when a state cannot be made.
-pub(super) fn build(script: &Script, host: &Rc<Host>) -> Result<Sandbox, ToolError> {
+pub(super) fn build(script: &Script, host: &Rc<Host>, extend: Extend<'_>) -> Result<Sandbox, ToolError> {
     let bytecode = script.compiled().map_err(|problem: LoadProblem| problem.into_tool_error())?;
-    seal(script, host, &bytecode).map_err(|error| {
+    seal(script, host, &bytecode, extend).map_err(|error| {
         ToolError::new(ToolErrorKind::Internal, format!("no Lua state for {}: {error}", script.file))
     })
 }
 
-fn seal(script: &Script, host: &Rc<Host>, bytecode: &Arc<[u8]>) -> mlua::Result<Sandbox> {
+fn seal(script: &Script, host: &Rc<Host>, bytecode: &Arc<[u8]>, extend: Extend<'_>) -> mlua::Result<Sandbox> {
     let libraries = StdLib::COROUTINE
         | StdLib::TABLE
         | StdLib::OS
@@ -82,6 +85,7 @@ fn seal(script: &Script, host: &Rc<Host>, bytecode: &Arc<[u8]>) -> mlua::Result<
     let guard = run_prelude(&lua, host, &failure, &loader)?;
     let marks = Marks { array, failure, guard };
     host::install(&lua, &globals, host, &marks, script)?;
+    extend(&lua, host, &marks)?;
     lua.sandbox(true)?;
 
     // Loaded after sealing: Luau resolves names like `math.floor` now, once, which read-only globals make safe.
@@ -91,9 +95,12 @@ fn seal(script: &Script, host: &Rc<Host>, bytecode: &Arc<[u8]>) -> mlua::Result<
         .set_mode(ChunkMode::Binary)
         .into_function()?;
     let shared = Rc::clone(host);
-    let parked = Parked::install(&lua, move |_| match stopping(&shared) {
+    let parked = Parked::install(&lua, move |lua| match stopping(&shared) {
         Some(error) => Err(error),
-        None => Ok(VmState::Continue),
+        None => {
+            shared.look_at_memory(lua);
+            Ok(VmState::Continue)
+        }
     });
     Ok(Sandbox { lua, template, over_globals, loader, marks, parked })
 }

@@ -6,21 +6,23 @@
 //! it at the deadline. Afterwards the state is either clean and can run the next call, or is to be dropped: after a
 //! stop, with tasks left, or grown.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, Stream};
 use mlua::{Function, Lua, MultiValue, Value as LuaValue};
 use serde_json::{Map, Value};
 
-use super::control::{Answer, Control, Stop, Watched, now};
+use super::control::{Answer, Control, Stop, Watched, keep_looking, now};
 use super::host::{Host, LogLevel, Phase, ScriptSink, TaskThread};
-use super::sandbox::{self, Sandbox};
+use super::sandbox::{self, Extend, Sandbox};
 use super::{Parameter, Script, TOP_LEVEL_LIMIT, convert, error};
-use crate::tool::{CallContext, ToolError, ToolErrorKind};
+use crate::tool::{CallContext, ToolError, ToolErrorKind, Usage};
 
 /// A state that holds this much more than when it was new is not kept.
 const MAX_GROWTH: usize = 16 << 20;
@@ -33,6 +35,8 @@ pub(super) struct Vm {
     is_async: bool,
     memory: usize,
     used_when_new: usize,
+    /// When the top level of the call that runs had ended.
+    loaded: Cell<u64>,
 }
 
 impl Vm {
@@ -41,13 +45,27 @@ impl Vm {
     /// # Errors
     /// When the script does not compile.
     pub(super) fn new(script: &Script, sink: ScriptSink, memory: u64) -> Result<Self, ToolError> {
+        Self::extended(script, sink, memory, &|_, _, _| Ok(()))
+    }
+
+    /// The same with more in its globals.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub(super) fn extended(
+        script: &Script,
+        sink: ScriptSink,
+        memory: u64,
+        extend: Extend<'_>,
+    ) -> Result<Self, ToolError> {
         let host = Rc::new(Host::new(script, sink));
-        let sandbox = sandbox::build(script, &host)?;
+        let sandbox = sandbox::build(script, &host, extend)?;
         let memory = script.memory.unwrap_or(memory);
         Ok(Self {
             used_when_new: sandbox.lua.used_memory(),
             sandbox,
             host,
+            loaded: Cell::new(0),
             parameters: script.parameters.clone(),
             is_async: script.is_async,
             memory: usize::try_from(memory).unwrap_or(usize::MAX / 4).min(usize::MAX / 4),
@@ -62,9 +80,16 @@ impl Vm {
         context: CallContext,
         control: &Arc<Control>,
     ) -> (Answer, bool) {
-        let limit = self.lua().used_memory().saturating_add(self.memory);
+        let before = self.lua().used_memory();
+        let limit = before.saturating_add(self.memory);
         if let Err(error) = self.lua().set_memory_limit(limit) {
             return (Err(internal(&error)), false);
+        }
+        let meter = context.meter.clone();
+        self.host.peak.set(before);
+        self.loaded.set(u64::MAX);
+        if meter.is_some() {
+            keep_looking(Arc::downgrade(control));
         }
         self.host.begin(context, control);
         let armed = self.sandbox.parked.arm(control.switch());
@@ -79,6 +104,16 @@ impl Vm {
         let answer = self.run(arguments, control, started).await;
         drop(watched);
         drop(armed);
+        if let Some(meter) = meter {
+            self.host.look_at_memory(self.lua());
+            let ended = now();
+            let loaded = self.loaded.get().clamp(started, ended);
+            meter.record(Usage {
+                load: Duration::from_nanos(loaded - started),
+                run: Duration::from_nanos(ended - loaded),
+                memory: self.host.peak.get().saturating_sub(before) as u64,
+            });
+        }
 
         let stopped = control.stopped();
         let answered = self.host.answer.borrow_mut().take();
@@ -95,6 +130,7 @@ impl Vm {
 
     async fn run(&self, arguments: &Map<String, Value>, control: &Arc<Control>, started: u64) -> Answer {
         let function = self.load()?;
+        self.loaded.set(now());
         if let Some(reason) = control.stopped() {
             return Err(control.error(reason));
         }
@@ -119,7 +155,8 @@ impl Vm {
     fn load(&self) -> Result<Function, ToolError> {
         self.host.phase.set(Phase::TopLevel);
         let returned = self.run_chunk().map_err(|error| self.lua_error(&error));
-        match returned.and_then(|results| self.settle(results)) {
+        let returned = returned.and_then(|results| self.settle(results));
+        match returned.map(|value| self.host.entry.take().map_or(value, LuaValue::Function)) {
             Ok(LuaValue::Function(function)) => Ok(function),
             Ok(other) => Err(ToolError::new(
                 ToolErrorKind::Load,
@@ -305,7 +342,6 @@ mod tests {
     // A test that cannot go on fails.
 
     use std::sync::mpsc;
-    use std::time::Duration;
 
     use super::*;
 

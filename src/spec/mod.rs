@@ -5,6 +5,7 @@
 
 pub(crate) mod form;
 mod format;
+mod host_grant;
 mod json;
 pub(crate) mod keywords;
 mod lower;
@@ -20,6 +21,7 @@ mod worker;
 
 pub use form::form_of_tool;
 pub use format::{format, lay_out};
+pub use host_grant::{HostGrant, NoHostGrant, host_grant};
 pub use json::{Json, JsonKind, Member};
 pub(crate) use json::{is_same, members_to_map, same_key};
 pub use lower::{FileKind, lower, lower_tool};

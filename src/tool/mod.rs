@@ -3,6 +3,7 @@
 //! Arguments reach a [`ToolRunner`] only after they were validated against the tool's schema.
 
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -31,6 +32,36 @@ pub struct CallContext {
     pub worker: String,
     /// Time limit of this call; the runner stops the call at it. `None`: the runner's own default.
     pub timeout: Option<Duration>,
+    /// Told what the call used, by a runner that knows.
+    pub meter: Option<Arc<Meter>>,
+}
+
+/// Where a runner says what a call used.
+#[derive(Debug, Default)]
+pub struct Meter(Mutex<Option<Usage>>);
+
+/// What a call used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// The time that the script's top level took.
+    pub load: Duration,
+    /// The time that its function took, waiting included.
+    pub run: Duration,
+    /// The most memory that it was seen to take beyond what its state had, in bytes, with what was not yet collected:
+    /// looked at every millisecond and at the end. Small values fit into what a state has.
+    pub memory: u64,
+}
+
+impl Meter {
+    /// Says what the call used; the last word counts.
+    pub fn record(&self, usage: Usage) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(usage);
+    }
+
+    /// What was said; `None`: nothing, since no script ran or its runner cannot tell.
+    pub fn usage(&self) -> Option<Usage> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Runs tools: scripts, remote tools, fakes in tests.

@@ -145,6 +145,7 @@ impl Drive {
             job_name: run.job_name().to_owned(),
             worker: run.config().worker.clone(),
             timeout: Some(limit),
+            meter: None,
         };
         let id = call.id.clone();
         self.clock.tick();

@@ -1,4 +1,4 @@
--- expect: timeout or ok
+-- expect: script or timeout
 return function()
   local bits = {}
   for i = 1, 20000 do bits[i] = tostring(math.random(0, 1)) end

@@ -25,7 +25,7 @@ const HOMES: [(&str, &[&str]); 15] = [
     ("jsonschema", &["schema"]),
     ("mlua", &["script"]),
     ("reqwest", &["worker", "script"]),
-    ("regex", &["script"]),
+    ("regex_automata", &["script"]),
     ("ignore", &["script"]),
     ("globset", &["script"]),
     ("notify", &["project"]),

@@ -3,6 +3,7 @@
 // Helpers outside of a `#[test]` are tests, too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod bench_command;
 mod chat;
 mod check_watch;
 mod ci;
@@ -13,6 +14,7 @@ mod examples;
 mod findings;
 mod fix;
 mod fmt;
+mod fuzz_command;
 mod house;
 mod import;
 mod inputs;
@@ -29,6 +31,7 @@ mod request;
 mod rules;
 mod run;
 mod script;
+mod script_tests;
 #[cfg(unix)]
 mod storm;
 mod strict;

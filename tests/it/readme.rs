@@ -137,3 +137,30 @@ fn the_page_for_gptel_prints_what_it_says() {
 fn the_page_on_import_prints_what_it_says() {
     check_page("docs/import.md", 3);
 }
+
+#[test]
+fn the_page_on_testing_prints_what_it_says() {
+    check_page("docs/testing.md", 8);
+}
+
+/// The specs and scripts of a page, by the names behind their languages, are a project without a finding whose tests pass.
+#[test]
+fn the_tests_on_the_page_on_testing_pass() {
+    let page = fs::read_to_string(root().join("docs/testing.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = page.lines();
+    let mut files = 0;
+    while let Some(line) = lines.next() {
+        let Some((_, name)) = line.strip_prefix("```").and_then(|block| block.split_once(' ')) else {
+            continue;
+        };
+        let text: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text.join("\n") + "\n").unwrap();
+        files += 1;
+    }
+    assert_eq!(files, 6);
+    let printed = run("deftool check --strict && deftool test", folder.path());
+    assert!(printed.contains("6 tests in 3 files: 6 ok") && !printed.contains("FAIL"), "{printed}");
+}

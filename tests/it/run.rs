@@ -386,7 +386,7 @@ mod call {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let report: Value = serde_json::from_str(&ended.stdout).unwrap();
         let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["ok", "result", "elapsed_ms"]);
+        assert_eq!(keys, ["ok", "result", "elapsed_ms", "timing", "memory"]);
         assert_eq!((&report["ok"], &report["result"]), (&json!(true), &json!({"length": 3})));
         assert!(report["elapsed_ms"].is_f64());
     }
@@ -452,7 +452,7 @@ mod call {
             assert_eq!(ended.stdout.lines().count(), 1);
             let report: Value = serde_json::from_str(&ended.stdout).unwrap();
             let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
-            assert_eq!(keys, ["ok", "error", "elapsed_ms"]);
+            assert_eq!(keys[..4], ["ok", "error", "elapsed_ms", "timing"]);
             assert_eq!((&report["ok"], &report["error"]["kind"]), (&json!(false), &json!(kind)));
             let error = report["error"].to_string();
             let message = report["error"]["message"].as_str().unwrap();

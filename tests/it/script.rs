@@ -18,6 +18,7 @@ mod attacks;
 mod calls;
 mod files;
 mod fixture;
+mod http;
 mod isolated;
 mod modules;
 #[cfg(unix)]

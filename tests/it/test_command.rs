@@ -129,7 +129,7 @@ fn exit_codes_and_summaries() {
     let ended = case(WITHOUT, &[], 0, "no examples of 1 tool");
     assert!(ended.stdout.is_empty() && ended.stderr.contains(":accepts ["), "{ended:?}");
     case("", &[], 0, "no examples");
-    case(KEPT, &["--filter", "keep"], 2, "error: no tool has `keep` in its name");
+    case(KEPT, &["--filter", "keep"], 2, "error: no tool and no test has `keep` in its name");
     case(
         KEPT,
         &["--watch", "--format", "junit"],
@@ -255,7 +255,7 @@ fn people_watch_until_ctrl_c() {
     watching.said("2 examples of 1 tool: 2 ok");
     watching.said(" watching, Ctrl-C ends");
     project.write("specs/a.eld", BROKEN_PROMISE);
-    watching.said(" no tool has `kept` in its name; watching, Ctrl-C ends");
+    watching.said(" no tool and no test has `kept` in its name; watching, Ctrl-C ends");
     let pid = watching.child.id().to_string();
     std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
     assert_eq!(watching.child.wait().unwrap().code(), Some(130));

@@ -154,6 +154,10 @@ pub(super) struct Host {
     pub(super) answer: RefCell<Option<Answer>>,
     /// The error that a guarded function ended with.
     pub(super) raised: RefCell<Option<crate::tool::ToolError>>,
+    /// What is run in place of what the top level returns: a test.
+    pub(super) entry: RefCell<Option<Function>>,
+    /// The most memory that the state was seen to use, in bytes.
+    pub(super) peak: Cell<usize>,
     /// Host functions that have not come back.
     waiting: Cell<usize>,
     events: Cell<u32>,
@@ -167,7 +171,7 @@ pub(super) struct Host {
 }
 
 /// A host function that waits, for as long as it does.
-struct Waiting(Rc<Host>);
+pub(in crate::script) struct Waiting(Rc<Host>);
 
 impl Drop for Waiting {
     fn drop(&mut self) {
@@ -192,6 +196,8 @@ impl Host {
             tasks: Cell::new(0),
             answer: RefCell::new(None),
             raised: RefCell::new(None),
+            entry: RefCell::new(None),
+            peak: Cell::new(0),
             waiting: Cell::new(0),
             events: Cell::new(0),
             output: Cell::new(0),
@@ -224,12 +230,22 @@ impl Host {
             self.log(LogLevel::Warn, &format!("{dropped} further lines of this call were dropped"));
         }
         self.phase.set(Phase::Idle);
-        self.control.replace(None);
+        if let Some(control) = self.control.replace(None) {
+            control.pull();
+        }
         self.answer.replace(None);
         self.raised.replace(None);
         self.started.borrow_mut().clear();
         // A coroutine that was left in the middle of a wait keeps it until it is collected.
         self.tasks.replace(0) == 0 && self.waiting.get() == 0 && !self.spoiled.get()
+    }
+
+    /// Looks at the memory that the state uses, and parks the interrupt that asked for it.
+    pub(super) fn look_at_memory(&self, lua: &Lua) {
+        self.peak.set(self.peak.get().max(lua.used_memory()));
+        if let Some(control) = self.control.borrow().as_ref() {
+            control.switch().park();
+        }
     }
 
     /// Whether `message` begins with the name of one of the script's own files.
@@ -279,14 +295,14 @@ impl Host {
     }
 
     /// Begins a wait of `function`; refused while the top level runs.
-    fn wait(self: &Rc<Self>, function: &str) -> mlua::Result<Waiting> {
+    pub(in crate::script) fn wait(self: &Rc<Self>, function: &str) -> mlua::Result<Waiting> {
         self.only_in_function(function)?;
         self.waiting.set(self.waiting.get() + 1);
         Ok(Waiting(Rc::clone(self)))
     }
 
     /// Refuses `function` while the top level runs.
-    fn only_in_function(&self, function: &str) -> mlua::Result<()> {
+    pub(in crate::script) fn only_in_function(&self, function: &str) -> mlua::Result<()> {
         match self.phase.get() {
             Phase::Function => Ok(()),
             Phase::TopLevel | Phase::Idle => Err(HostError::lua(
@@ -343,7 +359,7 @@ pub(super) fn install(
         (log::DOC, log::table(lua, host)?),
         (tool::DOC, tool::table(lua, host, marks)?),
         (fs::DOC, fs::table(lua, host, marks, script)?),
-        (http::DOC, http::table(lua, host, script)?),
+        (http::DOC, http::table(lua, host, marks, script)?),
         (process::DOC, process::table(lua, host, script)?),
         (env::DOC, env::table(lua, host, script)?),
     ] {

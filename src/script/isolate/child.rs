@@ -24,7 +24,7 @@ use crate::script::Script;
 use crate::script::control::{Answer, timed_out};
 use crate::script::error::clean;
 use crate::script::host::{MAX_EVENTS, MAX_LINE, ScriptEvent, ScriptSink};
-use crate::tool::{ToolCall, ToolError, ToolErrorKind};
+use crate::tool::{ToolCall, ToolError, ToolErrorKind, Usage};
 
 /// How long a child may take to greet.
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -221,6 +221,11 @@ impl Child {
                         text: clean(&text, MAX_LINE),
                     });
                 }
+                Word::Used(load, run, memory) if is_loaded && words < MAX_WORDS => {
+                    if let Some(meter) = &job.context.meter {
+                        meter.record(Usage { load, run, memory });
+                    }
+                }
                 Word::Returned(number) if is_loaded && number == self.calls => {
                     return match serde_json::from_slice::<Value>(&result) {
                         Ok(result) => Ended::Answered(Ok(result)),
@@ -234,6 +239,7 @@ impl Child {
                 | Word::Loaded(_)
                 | Word::Logged(..)
                 | Word::Progressed(..)
+                | Word::Used(..)
                 | Word::Returned(_)
                 | Word::Failed(..) => {
                     return Ended::Broken(nonsense(&invalid(String::from("a message out of turn"))));
@@ -264,6 +270,7 @@ impl Child {
             request_id: job.context.request_id.clone(),
             job_name: job.context.job_name.clone(),
             worker: job.context.worker.clone(),
+            is_metered: job.context.meter.is_some(),
         };
         write_frame(&mut frames, &Order::Call(call), Some(&job.call.arguments))?;
         Ok((frames, is_loaded))

@@ -46,6 +46,8 @@ pub(super) struct WireCall {
     pub(super) request_id: String,
     pub(super) job_name: String,
     pub(super) worker: String,
+    /// Whether the answer is to be preceded by [`Word::Used`].
+    pub(super) is_metered: bool,
 }
 
 impl WireCall {
@@ -55,6 +57,7 @@ impl WireCall {
             job_name: self.job_name.clone(),
             worker: self.worker.clone(),
             timeout: Some(self.timeout),
+            meter: self.is_metered.then(Arc::default),
         }
     }
 }
@@ -68,6 +71,8 @@ pub(super) enum Word {
     Loaded(u64),
     Logged(WireLevel, String),
     Progressed(Option<f64>, String),
+    /// What the call used: the time of its top level, that of its function, bytes.
+    Used(Duration, Duration, u64),
     /// The call of that number returned; its result follows.
     Returned(u64),
     /// The call of that number failed.

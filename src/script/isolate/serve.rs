@@ -19,7 +19,7 @@ use crate::script::host::{ScriptEvent, ScriptSink};
 use crate::script::pool::Pool;
 use crate::script::runner::STACK;
 use crate::script::{DEFAULT_MEMORY, Script};
-use crate::tool::{ToolError, ToolErrorKind};
+use crate::tool::{CallContext, ToolError, ToolErrorKind, Usage};
 
 /// How long the parent's end may take to end a call, and with it what its script started.
 const LAST_CALL: Duration = Duration::from_millis(100);
@@ -170,10 +170,18 @@ impl<W: Write + Send + 'static> Server<W> {
                 self.pool.drop_unused();
                 Ok(())
             }
-            Task::Call(call, arguments, control) => match self.call(&call, &arguments, &control) {
-                Ok(result) => say(&self.output, &Word::Returned(call.number), Some(&result)),
-                Err(error) => say(&self.output, &Word::Failed(call.number, error), ALONE),
-            },
+            Task::Call(call, arguments, control) => {
+                let context = call.context();
+                let meter = context.meter.clone();
+                let answer = self.call(&call, &arguments, context, &control);
+                if let Some(Usage { load, run, memory }) = meter.and_then(|meter| meter.usage()) {
+                    say(&self.output, &Word::Used(load, run, memory), ALONE)?;
+                }
+                match answer {
+                    Ok(result) => say(&self.output, &Word::Returned(call.number), Some(&result)),
+                    Err(error) => say(&self.output, &Word::Failed(call.number, error), ALONE),
+                }
+            }
         }
     }
 
@@ -188,6 +196,7 @@ impl<W: Write + Send + 'static> Server<W> {
         &mut self,
         call: &WireCall,
         arguments: &Map<String, Value>,
+        context: CallContext,
         control: &Arc<Control>,
     ) -> Result<Value, ToolError> {
         let Some(script) = self.scripts.get(&call.script) else {
@@ -198,7 +207,7 @@ impl<W: Write + Send + 'static> Server<W> {
             return Err(control.error(reason));
         }
         let mut vm = self.pool.take(script)?;
-        let (answer, reusable) = self.runtime.block_on(vm.call(arguments, call.context(), control));
+        let (answer, reusable) = self.runtime.block_on(vm.call(arguments, context, control));
         if reusable {
             self.pool.give_back(script, vm);
         }

@@ -1,11 +1,13 @@
 use crate::diagnostic::{Diagnostic, rule};
+use crate::spec::HostGrant;
 use crate::text::{Location, Spanned};
 
 rule! {
     /// a grant that grants nothing
     ///
     /// Paths are taken as they are written, relative to the project: there is no shell to expand `~` or `$HOME`. `:net` takes
-    /// hosts, not URLs, `:run` programs without their arguments, `:env` names without a dollar sign. Otherwise the script
+    /// hosts with or without a port (`api.example.org`, `api.example.org:8443`, `*.example.org`, `192.168.1.5`), not URLs and no
+    /// ranges of addresses, `:run` programs without their arguments, `:env` names without a dollar sign. Otherwise the script
     /// is refused what its author believes to be allowed.
     ///
     /// ```eld fails
@@ -37,12 +39,11 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
             find(format!("variables are not expanded: \"{text}\" is taken as it is written"))
         }
         "net" => {
-            let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-            let host = rest.split('/').next().unwrap_or("");
-            if host == text || host.is_empty() {
-                return None;
+            let refused = HostGrant::parse(text).err()?;
+            match refused.instead {
+                Some(host) => mend(refused.reason, &host),
+                None => find(refused.reason),
             }
-            mend(format!("`:net` takes hosts, and \"{text}\" is a URL"), host)
         }
         "run" if text.contains(char::is_whitespace) && !text.contains('/') => {
             let program = text.split_whitespace().next().unwrap_or("");

@@ -1,4 +1,5 @@
 use crate::diagnostic::{Diagnostic, rule};
+use crate::spec::HostGrant;
 use crate::text::{Location, Spanned};
 
 rule! {
@@ -51,7 +52,14 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
                 return None;
             }
         }
-        "net" if matches!(text, "*" | "*:*" | "0.0.0.0/0") => format!("`:net` of \"{text}\" is every host"),
+        "net" => {
+            let granted = HostGrant::parse(text).ok()?;
+            match granted.top() {
+                _ if granted.is_all() => format!("`:net` of \"{text}\" is every host"),
+                Some(top) => format!("`:net` of \"{text}\" is every host under `{top}`"),
+                None => return None,
+            }
+        }
         "run" => {
             let program = text.rsplit('/').next().unwrap_or(text);
             if text == "*" {

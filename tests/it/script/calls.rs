@@ -184,6 +184,7 @@ fn the_context_is_there() {
         job_name: String::from("job"),
         worker: String::from("w"),
         timeout: Some(Duration::from_secs(30)),
+        meter: None,
     };
     let ended = block_on(runner.call(Arc::new(script(source)), call(json!({})), context));
     assert_eq!(ended.unwrap(), json!(["probe", "r1", "job", "w", true]));

@@ -460,7 +460,10 @@ fn modes_links_and_other_names_are_minded() {
     assert!(ground.path("out/inner").is_symlink(), "a link is followed, not replaced");
     assert_eq!(ground.text("out/target"), "new");
     for (body, says) in [
-        ("fs.write('out/outer', 'new')", "leads out of the granted folder"),
+        (
+            "fs.write('out/outer', 'new')",
+            "leads out of the granted folder; to allow its target, add it to :allow (:write […])",
+        ),
         ("fs.append('out/outer', 'new')", "leads out of the granted folder"),
         ("fs.write('out/dangling', 'new')", "No such file"),
         ("fs.append('out/dangling', 'new')", "No such file"),

@@ -5,6 +5,7 @@ use super::*;
 use std::process::Command;
 
 use deftool::script::{Isolation, ProcessOptions};
+use deftool::tool::Meter;
 
 /// Children that are the real binary.
 pub(super) fn processes() -> Isolation {
@@ -124,15 +125,19 @@ fn answers_errors_and_events_are_those_of_a_thread() {
         for arguments in
             [json!({"word": "ü\u{0}"}), json!({"word": {"a": [0.1, 1e300, 12_345_678_901_234.5, null]}})]
         {
-            let context = || CallContext {
+            let meters = [Arc::new(Meter::default()), Arc::default()];
+            let context = |meter: &Arc<Meter>| CallContext {
+                meter: Some(Arc::clone(meter)),
                 request_id: String::from("r_1"),
                 job_name: String::from("job"),
                 worker: String::from("worker"),
                 timeout: Some(Duration::from_secs(10)),
             };
-            let one = block_on(apart.call(Arc::clone(&script), call(arguments.clone()), context()));
-            let other = block_on(here.call(Arc::clone(&script), call(arguments), context()));
+            let one = block_on(apart.call(Arc::clone(&script), call(arguments.clone()), context(&meters[0])));
+            let other = block_on(here.call(Arc::clone(&script), call(arguments), context(&meters[1])));
             assert_eq!(one, other, "{source}");
+            let [apart, here] = meters.map(|meter| meter.usage().is_some());
+            assert_eq!(apart, here, "{source}");
         }
     }
     assert_eq!(*heard_apart.lock().unwrap(), *heard_here.lock().unwrap());

@@ -271,3 +271,30 @@ fn a_daemon_does_not_hold_the_call() {
     assert!(is_alive(id.trim()), "if this fails, the documentation can promise more");
     std::process::Command::new("kill").arg("-9").arg(id.trim()).status().unwrap();
 }
+
+/// An interrupted command leaves no program behind, however soon it is gone itself.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_command_takes_its_programs_along() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("specs")).unwrap();
+    std::fs::create_dir(folder.path().join("scripts")).unwrap();
+    let spec = "(deftool :name \"linger\" :description \"Wait for a long time.\" :allow (:run [\"sh\"]))\n";
+    std::fs::write(folder.path().join("specs/linger.eld"), spec).unwrap();
+    let source = "return function() process.run({ 'sh', '-c', [[trap '' TERM INT; echo $$ > id; exec sleep 300]] }) end\n";
+    std::fs::write(folder.path().join("scripts/linger.lua"), source).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_deftool"))
+        .args(["call", "linger"])
+        .current_dir(folder.path())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let id = || std::fs::read_to_string(folder.path().join("id")).unwrap_or_default().trim().to_owned();
+    assert!(comes_true(|| !id().is_empty()));
+    assert!(is_alive(&id()));
+    std::process::Command::new("kill").arg("-INT").arg(command.id().to_string()).status().unwrap();
+    assert_eq!(command.wait().unwrap().code(), Some(130));
+    assert!(comes_true(|| !is_alive(&id())), "{}", id());
+}

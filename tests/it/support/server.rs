@@ -204,6 +204,8 @@ pub(crate) struct Received {
     pub(crate) headers: Vec<(String, String)>,
     /// The body, or null.
     pub(crate) body: Value,
+    /// Head and body as they came.
+    pub(crate) raw: Vec<u8>,
     /// When it was read.
     pub(crate) at: Instant,
 }
@@ -230,6 +232,7 @@ type Script = dyn Fn(usize, &Received) -> Answer + Send + Sync;
 #[derive(Default)]
 struct Log {
     posts: Vec<Received>,
+    connections: usize,
     /// Clients that closed while the server was still answering.
     left: Vec<Instant>,
 }
@@ -238,7 +241,8 @@ struct Shared {
     script: Box<Script>,
     log: Mutex<Log>,
     changed: Condvar,
-    pages: Box<Pages>,
+    /// What answers a `GET`; `None`: the script answers those too.
+    pages: Option<Box<Pages>>,
 }
 
 /// The server. It stops when it is dropped.
@@ -260,31 +264,46 @@ impl Server {
     pub(crate) fn answering(script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static) -> Self {
         let models = json!({"object": "list", "data": [{"id": "scripted", "owned_by": "test"}]});
         let models = Answer::whole(200, &[("content-type", "application/json")], &models.to_string());
-        Self::start(script, move |_| models.clone())
+        Self::start("127.0.0.1:0", script, Some(Box::new(move |_| models.clone())))
     }
 
     /// Answers each `GET` by a function of its path; nothing is posted.
     pub(crate) fn pages(pages: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
-        Self::start(|_, _| Answer::error(500, &[], "nothing is to be posted"), pages)
+        let posted = |_: usize, _: &Received| Answer::error(500, &[], "nothing is to be posted");
+        Self::start("127.0.0.1:0", posted, Some(Box::new(pages)))
+    }
+
+    /// Answers each request, whatever its method, by a function of its index and what it holds.
+    pub(crate) fn answering_all(script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static) -> Self {
+        Self::start("127.0.0.1:0", script, None)
+    }
+
+    /// [`Server::answering_all`] at an address.
+    pub(crate) fn answering_at(
+        address: &str,
+        script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(address, script, None)
     }
 
     fn start(
+        address: &str,
         script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static,
-        pages: impl Fn(&Received) -> Answer + Send + Sync + 'static,
+        pages: Option<Box<Pages>>,
     ) -> Self {
         let shared = Arc::new(Shared {
             script: Box::new(script),
             log: Mutex::default(),
             changed: Condvar::new(),
-            pages: Box::new(pages),
+            pages,
         });
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
-        let served = Arc::clone(&shared);
+        let (served, address) = (Arc::clone(&shared), address.to_owned());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let listener = TcpListener::bind(address).await.unwrap();
                 tell.send(listener.local_addr().unwrap()).unwrap();
                 tokio::select! {
                     () = accept(&listener, &served) => {}
@@ -300,7 +319,17 @@ impl Server {
         format!("http://{}/v1", self.address)
     }
 
-    /// The chat requests so far.
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The connections that it took.
+    pub(crate) fn connections(&self) -> usize {
+        self.shared.log.lock().unwrap().connections
+    }
+
+    /// The scripted requests so far.
     pub(crate) fn posts(&self) -> Vec<Received> {
         self.shared.log.lock().unwrap().posts.clone()
     }
@@ -350,6 +379,7 @@ impl DeadEnd {
 async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     while let Ok((socket, _)) = listener.accept().await {
         let shared = Arc::clone(shared);
+        shared.log.lock().unwrap().connections += 1;
         tokio::spawn(async move { serve(socket, &shared).await });
     }
 }
@@ -360,15 +390,16 @@ async fn serve(socket: TcpStream, shared: &Shared) {
     let (mut read, mut write) = socket.into_split();
     let mut pending_bytes = Vec::new();
     while let Some(received) = read_request(&mut read, &mut pending_bytes).await {
-        let answer = if received.line.starts_with("POST") {
+        let pages = shared.pages.as_ref().filter(|_| !received.line.starts_with("POST"));
+        let answer = if let Some(pages) = pages {
+            pages(&received)
+        } else {
             let mut log = shared.log.lock().unwrap();
             log.posts.push(received.clone());
             let index = log.posts.len() - 1;
             drop(log);
             shared.changed.notify_all();
             (shared.script)(index, &received)
-        } else {
-            (shared.pages)(&received)
         };
         let played = tokio::select! {
             biased;
@@ -452,8 +483,8 @@ async fn read_request(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Option<
     }
     let rest = buffer.split_off(head_end + 4 + length);
     let body = serde_json::from_slice(&buffer[head_end + 4..]).unwrap_or_default();
-    *buffer = rest;
-    Some(Received { line, headers, body, at: Instant::now() })
+    let raw = std::mem::replace(buffer, rest);
+    Some(Received { line, headers, body, raw, at: Instant::now() })
 }
 
 async fn read_more(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Option<()> {

@@ -35,6 +35,16 @@ pub(super) enum Need {
     Look,
 }
 
+impl Need {
+    /// The key of `:allow` that allows it.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::Read | Self::Look => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
 /// What the spec grants.
 pub(super) struct Grants {
     read: Vec<PathGrant>,
@@ -49,6 +59,7 @@ pub(super) struct Place {
     pub(super) rest: PathBuf,
     /// Where that is, without `.` and `..`.
     pub(super) full: PathBuf,
+    need: Need,
     /// As the script named it.
     path: String,
     /// What is missing of the granted folder, beneath `dir`.
@@ -75,7 +86,7 @@ impl Grants {
             self.of(need).filter_map(|grant| Some((grant.rest(&wanted)?, grant))).collect();
         covering.sort_by_key(|(rest, _)| rest.components().count());
         for (rest, grant) in covering {
-            if let Some(place) = enter(grant, rest, path)? {
+            if let Some(place) = enter(need, grant, rest, path)? {
                 return Ok(place);
             }
         }
@@ -102,11 +113,10 @@ impl Grants {
     }
 
     fn denied(&self, need: Need, path: &str, wanted: &Path) -> HostError {
-        let (verb, key) = match need {
-            Need::Read => ("read", "read"),
-            Need::Write => ("write", "write"),
-            Need::Look if self.write.is_empty() => ("read", "read"),
-            Need::Look => ("look at", "read"),
+        let key = need.key();
+        let verb = match need {
+            Need::Look if !self.write.is_empty() => "look at",
+            Need::Read | Need::Write | Need::Look => key,
         };
         let names: Vec<String> = self.of(need).map(|grant| quoted(&shown(&grant.name))).collect();
         let allowed = match need {
@@ -139,26 +149,26 @@ impl Grants {
 }
 
 /// Opens `grant`'s folder for what is `rest` beneath it; `None` where the grant is a file and has nothing beneath it.
-fn enter(grant: &PathGrant, rest: PathBuf, path: &str) -> Result<Option<Place>, HostError> {
+fn enter(need: Need, grant: &PathGrant, rest: PathBuf, path: &str) -> Result<Option<Place>, HostError> {
     let granted = plain(&grant.path);
-    let told = |error: std::io::Error| failed(&grant.name, &error);
+    let told = |error: std::io::Error| failed(need, &grant.name, &error);
     let rest = if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest };
     let is_grant = rest == Path::new(".");
     let full = if is_grant { granted.clone() } else { granted.join(&rest) };
     let path = path.to_owned();
     let Some(real) = real_path(&granted).map_err(told)? else {
         let (dir, missing) = open_above(&granted).map_err(told)?;
-        return Ok(Some(Place { dir, rest, full, path, missing: Some(missing) }));
+        return Ok(Some(Place { need, dir, rest, full, path, missing: Some(missing) }));
     };
     if std::fs::metadata(&real).map_err(told)?.is_dir() {
         let dir = Dir::open_ambient_dir(&real, ambient_authority()).map_err(told)?;
-        return Ok(Some(Place { dir, rest, full, path, missing: None }));
+        return Ok(Some(Place { need, dir, rest, full, path, missing: None }));
     }
     let (true, Some(folder), Some(name)) = (is_grant, real.parent(), real.file_name()) else {
         return Ok(None);
     };
     let dir = Dir::open_ambient_dir(folder, ambient_authority()).map_err(told)?;
-    Ok(Some(Place { dir, rest: PathBuf::from(name), full, path, missing: None }))
+    Ok(Some(Place { need, dir, rest: PathBuf::from(name), full, path, missing: None }))
 }
 
 /// `path` without links; `None` where there is nothing.
@@ -184,7 +194,7 @@ fn open_above(path: &Path) -> std::io::Result<(Dir, PathBuf)> {
 impl Place {
     /// `error` of this path.
     pub(super) fn failed(&self, error: &Error) -> HostError {
-        failed(&self.path, error)
+        failed(self.need, &self.path, error)
     }
 
     /// That this path is not what it should be.

@@ -26,7 +26,7 @@ use tokio::sync::Semaphore;
 
 pub(super) use doc::DOC;
 
-use self::grant::Grants;
+use self::grant::{Grants, Need};
 use self::write::Writing;
 use super::options::Options;
 use super::{Host, Marks, misuse, text_argument};
@@ -298,7 +298,7 @@ fn query(function: &'static str, arguments: &MultiValue) -> mlua::Result<walk::Q
     })
 }
 
-fn failed(path: &str, error: &std::io::Error) -> HostError {
+fn failed(need: Need, path: &str, error: &std::io::Error) -> HostError {
     // What cap-std answers when a path, after its links, would leave the folder.
     if error.kind() == std::io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
         let path = shown(path);
@@ -306,7 +306,8 @@ fn failed(path: &str, error: &std::io::Error) -> HostError {
             kind: ToolErrorKind::Permission,
             message: format!(
                 "{path} is not allowed: it leads out of the granted folder; to allow its target, add it to \
-                 :allow (:read […]) in the spec"
+                 :allow (:{} […]) in the spec",
+                need.key()
             ),
         };
     }

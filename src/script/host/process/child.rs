@@ -7,11 +7,49 @@
 use std::io::{Error, Result};
 use std::os::unix::process::CommandExt as _;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::sync::oneshot;
+
+use crate::script::control::{Leash, lock};
+
+/// What a program hangs on, from before its start: pulled, it kills the program with its group, or keeps it from
+/// starting.
+#[derive(Debug, Default)]
+pub(super) struct Rein(Mutex<Hold>);
+
+#[derive(Debug, Default)]
+enum Hold {
+    #[default]
+    Loose,
+    Held(Arc<Group>),
+    Pulled,
+}
+
+impl Rein {
+    fn hold(&self, group: &Arc<Group>) {
+        let mut hold = lock(&self.0);
+        if matches!(*hold, Hold::Pulled) {
+            group.kill();
+        } else {
+            *hold = Hold::Held(Arc::clone(group));
+        }
+    }
+
+    fn is_pulled(&self) -> bool {
+        matches!(*lock(&self.0), Hold::Pulled)
+    }
+}
+
+impl Leash for Rein {
+    fn pull(&self) {
+        if let Hold::Held(group) = std::mem::replace(&mut *lock(&self.0), Hold::Pulled) {
+            group.kill();
+        }
+    }
+}
 
 /// A program that runs; killed with its group when dropped.
 pub(super) struct Child {
@@ -24,13 +62,14 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts the program that `prepare` answers.
+    /// Starts the program that `prepare` answers, to hang on `rein`.
     pub(super) async fn start<Refusal: From<Error> + Send + 'static>(
+        rein: Arc<Rein>,
         prepare: impl FnOnce() -> std::result::Result<Command, Refusal> + Send + 'static,
     ) -> std::result::Result<Self, Refusal> {
         let (sender, started) = oneshot::channel();
         std::thread::Builder::new().name(String::from("deftool-child")).spawn(move || {
-            match prepare().and_then(|command| spawn(command).map_err(Refusal::from)) {
+            match prepare().and_then(|command| spawn(command, &rein).map_err(Refusal::from)) {
                 Err(refusal) => drop(sender.send(Err(refusal))),
                 Ok((child, waiting)) => {
                     // Nobody may want it any more: then it is dropped, and so killed, right here.
@@ -54,6 +93,7 @@ impl Drop for Child {
     }
 }
 
+#[derive(Debug)]
 struct Group {
     id: Pid,
     /// Whether the number belongs to the system again.
@@ -62,7 +102,7 @@ struct Group {
 
 impl Group {
     fn kill(&self) {
-        let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        let reaped = lock(&self.reaped);
         if !*reaped {
             self.kill_now();
         }
@@ -82,10 +122,14 @@ struct Waiting {
     ended: oneshot::Sender<Result<ExitStatus>>,
 }
 
-fn spawn(mut command: Command) -> Result<(Child, Waiting)> {
+fn spawn(mut command: Command, rein: &Rein) -> Result<(Child, Waiting)> {
+    if rein.is_pulled() {
+        return Err(Error::other("the call has ended"));
+    }
     let mut child = command.process_group(0).spawn()?;
     let id = Pid::from_raw(child.id().cast_signed()).ok_or_else(|| Error::other("it has no number"))?;
     let group = Arc::new(Group { id, reaped: Mutex::new(false) });
+    rein.hold(&group);
     let (sender, ended) = oneshot::channel();
     let held = Child {
         stdin: child.stdin.take(),
@@ -105,7 +149,7 @@ impl Waiting {
                 other => break other,
             }
         };
-        let mut reaped = self.group.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reaped = lock(&self.group.reaped);
         if seen.is_ok() {
             self.group.kill_now();
         }

@@ -4,7 +4,8 @@
 //! what it writes, `run` puts the three together. There is no shell: a program gets its arguments as they are.
 //!
 //! A program that was granted does what it likes, with the engine's rights: beneath it there is no sandbox. What is
-//! promised is which program it is, what it is given, and that neither it nor its group outlives the call.
+//! promised is which program it is, what it is given, and that neither it nor its group outlives the call: whoever stops
+//! the call kills them on the spot.
 
 #[cfg(unix)]
 mod child;

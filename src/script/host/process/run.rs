@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::child::Child;
+use super::child::{Child, Rein};
 use super::output::Output;
 use super::program::Grants;
 use crate::script::error::{HostError, clean};
@@ -39,14 +39,14 @@ pub(super) struct Finished {
     pub(super) stderr: Output,
 }
 
-/// Runs `order` to its end; dropped before, it kills the program.
-pub(super) async fn run(grants: Arc<Grants>, order: Order) -> Result<Finished, HostError> {
+/// Runs `order` to its end; dropped before, or with `rein` pulled, it kills the program.
+pub(super) async fn run(grants: Arc<Grants>, order: Order, rein: Arc<Rein>) -> Result<Finished, HostError> {
     let Order { argv, stdin, cwd, variables, timeout: limit, max_output } = order;
     let name = argv.first().cloned().unwrap_or_default();
     let has_input = stdin.is_some();
     let prepare = move || prepare(&grants, &argv, cwd.as_deref(), variables, has_input);
     let failed = |error: &std::io::Error| wrong(&name, error);
-    let mut child = Child::start(prepare).await.map_err(|refusal| match refusal {
+    let mut child = Child::start(rein, prepare).await.map_err(|refusal| match refusal {
         Refusal::Told(error) => error,
         Refusal::Io(error) => failed(&error),
     })?;

@@ -1,7 +1,7 @@
 //! `process` as scripts see it: arguments and options taken apart, the answer made of Lua values.
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::super::options::Options;
 use super::super::{Host, misuse};
+use super::child::Rein;
 use super::program::{Grants, is_variable};
 use super::run::{Finished, Order, run};
 use crate::script::Script;
@@ -40,7 +41,12 @@ pub(in crate::script::host) fn table(lua: &Lua, host: &Rc<Host>, script: &Script
             let _turn = turns.acquire().await.map_err(mlua::Error::external)?;
             // Copied only now: what waits for its turn is within the script's memory limit.
             let order = order(&grants, &arguments)?;
-            give(&lua, io::run(run(grants, order)).await.map_err(told)?)
+            let rein = Arc::new(Rein::default());
+            if let Some(control) = &*shared.control.borrow() {
+                let leash: Weak<Rein> = Arc::downgrade(&rein);
+                control.hold(leash);
+            }
+            give(&lua, io::run(run(grants, order, rein)).await.map_err(told)?)
         }
     })?;
     table.raw_set("run", called)?;

@@ -66,7 +66,11 @@ pub(in crate::script::host) const DOC: TableDoc = TableDoc {
              and backreferences, so that no pattern takes for ever. Flags stand in the pattern: `(?i)` either case, `(?m)` `^` and `$` \
              at lines, `(?s)` `.` for line ends, too, `(?x)` blanks and comments.",
         )
-        .fails("A pattern that makes no sense or is too big; a text longer than 8 MiB. So for all functions below.")
+        .fails(
+            "A pattern that makes no sense, is too big, or is too costly for a long text, as one with large counts or with a Unicode `\\b` \
+             beside letters beyond ASCII can be (`(?-u:\\b)` knows ASCII alone and costs nothing); a text longer than 8 MiB. So for all \
+             functions below.",
+        )
         .as_in("if text.matches(line, [[(?i)\\bfix(me|es)\\b]]) then count += 1 end"),
         FunctionDoc::new(
             "find",

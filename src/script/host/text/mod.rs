@@ -14,13 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mlua::{Lua, LuaString, MultiValue, Table, Value as LuaValue};
-use regex::bytes::Regex;
 use tokio::sync::Semaphore;
 
 pub(super) use doc::DOC;
 
 use self::difference::Compared;
-use self::pattern::{Found, Patterns, Search, Spans, search};
+use self::pattern::{Found, Pattern, Patterns, Search, Spans, escape};
 use self::plain::MAX_TEXT;
 use super::options::Options;
 use super::{Host, Marks, misuse, number_argument};
@@ -30,6 +29,8 @@ use crate::tool::ToolErrorKind;
 
 /// Longest text that is searched on the script's thread, in bytes.
 const AT_ONCE: usize = 4 << 10;
+/// Most steps of a slow search there; see [`Pattern::steps`].
+const FEW_STEPS: usize = 1 << 22;
 /// How long two short texts, and two long ones, are compared.
 const SHORT_DIFF: Duration = Duration::from_millis(20);
 const LONG_DIFF: Duration = Duration::from_secs(1);
@@ -126,7 +127,7 @@ fn add_parts(lua: &Lua, table: &Table) -> mlua::Result<()> {
         Ok((lua.create_string(made)?, count))
     })?;
     add(lua, table, ("escape", "text.escape"), |lua, function, arguments| {
-        lua.create_string(regex::escape(&utf8(&bytes(function, arguments, 0)?, function)?))
+        lua.create_string(escape(&utf8(&bytes(function, arguments, 0)?, function)?))
     })
 }
 
@@ -209,17 +210,19 @@ fn add_search(
             let text = bytes(function, &arguments, 0)?;
             let pattern = utf8(&bytes(function, &arguments, 1)?, function)?.to_owned();
             let wanted = take(function, &arguments)?;
-            let regex = searching.patterns.get(&pattern).map_err(|error| wrong(function, &error))?;
+            let pattern = searching.patterns.get(&pattern).map_err(|error| wrong(function, &error))?;
             let is_first = matches!(wanted, Search::First(_));
-            let found = if text.as_bytes().len() <= AT_ONCE {
+            let length = text.as_bytes().len();
+            let found = if length <= AT_ONCE && pattern.steps(length) <= FEW_STEPS {
                 let control = searching.elsewhere.host.control.borrow().clone();
                 let go_on = || control.as_ref().is_none_or(|control| control.stopped().is_none());
-                search(&regex, &text.as_bytes(), &wanted, &go_on).map_err(|error| wrong(function, &error))?
+                pattern.search(&text.as_bytes(), &wanted, &go_on).map_err(|error| wrong(function, &error))?
             } else {
-                let copied = (regex.clone(), wanted);
+                let copied = (Arc::clone(&pattern), wanted);
                 let copy = || (copied, text.as_bytes().to_vec());
-                let work = |((regex, wanted), text): ((Regex, Search), Vec<u8>), stop: &AtomicBool| {
-                    search(&regex, &text, &wanted, &|| !stop.load(Ordering::Relaxed))
+                let work = |((pattern, wanted), text): ((Arc<Pattern>, Search), Vec<u8>),
+                            stop: &AtomicBool| {
+                    pattern.search(&text, &wanted, &|| !stop.load(Ordering::Relaxed))
                 };
                 searching.elsewhere.run(function, copy, work).await?
             };
@@ -232,8 +235,9 @@ fn add_search(
                 }
                 Found::Matches(matches) => {
                     let text = text.as_bytes();
-                    let mut made =
-                        matches.iter().map(|spans| match_table(&lua, &regex, &text, spans, &searching.array));
+                    let mut made = matches
+                        .iter()
+                        .map(|spans| match_table(&lua, &pattern, &text, spans, &searching.array));
                     if is_first {
                         let first = made.next().transpose()?.map_or(LuaValue::Nil, LuaValue::Table);
                         return Ok(MultiValue::from_iter([first]));
@@ -286,7 +290,13 @@ impl Drop for Abandoned {
     }
 }
 
-fn match_table(lua: &Lua, regex: &Regex, text: &[u8], spans: &Spans, array: &Table) -> mlua::Result<Table> {
+fn match_table(
+    lua: &Lua,
+    pattern: &Pattern,
+    text: &[u8],
+    spans: &Spans,
+    array: &Table,
+) -> mlua::Result<Table> {
     let part = |span: &Option<(usize, usize)>| {
         let part = span.and_then(|(start, end)| text.get(start..end)).unwrap_or_default();
         lua.create_string(part)
@@ -294,7 +304,7 @@ fn match_table(lua: &Lua, regex: &Regex, text: &[u8], spans: &Spans, array: &Tab
     let made = lua.create_table_with_capacity(0, 5)?;
     let groups = lua.create_table_with_capacity(spans.len().saturating_sub(1), 0)?;
     let named = lua.create_table()?;
-    for (index, (span, name)) in spans.iter().zip(regex.capture_names()).enumerate() {
+    for (index, (span, name)) in spans.iter().zip(pattern.group_names()).enumerate() {
         if index == 0 {
             let (start, end) = span.unwrap_or_default();
             made.raw_set("text", part(span)?)?;

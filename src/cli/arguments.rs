@@ -1,0 +1,95 @@
+//! Arguments of one call: read, held against the tool's schema, or refused with what a model would be told.
+
+use std::io::Read;
+
+use serde_json::{Map, Value};
+
+use crate::diagnostic::Severity;
+use crate::diagnostic::render::render_concise;
+use crate::project::{Generation, LoadedTool, unknown_tool};
+use crate::schema::ToolEntry;
+use crate::tool::{ToolError, ToolErrorKind};
+
+/// Longest text of arguments that is read from stdin, in bytes.
+const MAX_STDIN: u64 = 64 << 20;
+
+/// The text of arguments: itself, or what stdin holds for `-`.
+pub(super) fn read_text(name: &str, text: &str) -> Result<String, ToolError> {
+    if text != "-" {
+        return Ok(text.to_owned());
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .take(MAX_STDIN)
+        .read_to_string(&mut text)
+        .map_err(|error| invalid(format!("the arguments of `{name}` on stdin cannot be read: {error}")))?;
+    Ok(text)
+}
+
+/// The arguments that `text` holds, valid under the schema of `entry`.
+pub(super) fn parse(entry: &ToolEntry, text: &str) -> Result<Map<String, Value>, ToolError> {
+    let name = entry.name.as_str();
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| invalid(format!("the arguments of `{name}` are not JSON: {error}")))?;
+    if !value.is_object() {
+        return Err(invalid(format!(
+            "the arguments of `{name}` must be a JSON object, as in {{\"name\": \"value\"}}"
+        )));
+    }
+    hold(entry, value)
+}
+
+/// `value`, if it is valid under the schema of `entry`.
+pub(super) fn hold(entry: &ToolEntry, value: Value) -> Result<Map<String, Value>, ToolError> {
+    let name = entry.name.as_str();
+    if let Err(violations) = entry.validator.validate(&value) {
+        let mut told = violations.iter().map(ToString::to_string);
+        let first = told.next().unwrap_or_default();
+        let rest: Vec<String> = told.collect();
+        let mut error = invalid(format!("`{name}`: {first}"));
+        if let Some(path) =
+            violations.first().map(|violation| violation.path.clone()).filter(|path| !path.is_empty())
+        {
+            error = error.at(path);
+        }
+        return Err(if rest.is_empty() { error } else { error.with_details(rest.join("\n")) });
+    }
+    match value {
+        Value::Object(arguments) => Ok(arguments),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(invalid(format!("the arguments of `{name}` must be a JSON object")))
+        }
+    }
+}
+
+/// The tool called `name`.
+///
+/// # Errors
+/// There is none. One that is there but has errors is told by them.
+pub(super) fn find_tool<'g>(name: &str, generation: &'g Generation) -> Result<&'g LoadedTool, ToolError> {
+    if let Some(loaded) = generation.tool(name) {
+        return Ok(loaded);
+    }
+    let load = &generation.load;
+    let broken = load.tools.iter().find(|loaded| loaded.tool.name.value == name && !loaded.tool.valid);
+    let Some(broken) = broken else { return Err(unknown_tool(name, generation.tool_names())) };
+    let (source, span) = (broken.tool.source, broken.tool.span);
+    let errors: Vec<String> = load
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error && finding.primary.source == source)
+        .filter(|finding| finding.primary.span.start >= span.start && finding.primary.span.end <= span.end)
+        .map(|finding| render_concise(finding, &load.sources))
+        .collect();
+    let first = errors.first().cloned().unwrap_or_default();
+    let error = ToolError::new(ToolErrorKind::Load, format!("the spec of `{name}` has errors: {first}"));
+    Err(if errors.len() > 1 {
+        error.with_details(errors.get(1..).unwrap_or_default().join("\n"))
+    } else {
+        error
+    })
+}
+
+fn invalid(message: String) -> ToolError {
+    ToolError::new(ToolErrorKind::InvalidArguments, message)
+}

@@ -1,0 +1,271 @@
+//! `deftool bench`: one tool called again and again with the same arguments; how long a call takes.
+//!
+//! Three ways: the script alone on one thread, the same from JSON text to JSON text with the schema held, and through
+//! the engine's threads with many calls in flight. Each begins with calls that are not counted. A call that fails ends
+//! it all and is shown.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::args::BenchOptions;
+use super::call::{bytes, peak};
+use super::output::{clean, print, say, say_kind};
+use super::test::effects;
+use super::trust::ProjectTrust;
+use super::{CliError, Exit, arguments, engine, locate};
+use crate::project::{Generation, GenerationRunner, ScriptState, find_root, wishes};
+use crate::schema::ToolEntry;
+use crate::script::{DEFAULT_MEMORY, LocalVm, Script, ScriptSink};
+use crate::tool::{CallContext, Meter, ToolCall, ToolError, ToolRunner, Usage};
+
+/// Most calls whose times are kept.
+const MAX_CALLS: usize = 5_000_000;
+
+/// The contract of `--json`. Times are in microseconds.
+#[derive(Serialize)]
+struct Report<'r> {
+    tool: &'r str,
+    /// The script alone, on one thread.
+    thread: Figures,
+    /// JSON text in, JSON text out, the schema held, on one thread.
+    json: Figures,
+    /// Through the engine's threads.
+    pool: Figures,
+    concurrency: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Memory>,
+}
+
+#[derive(Serialize)]
+struct Memory {
+    /// The most that one call was seen to hold.
+    peak_bytes: u64,
+    limit_bytes: u64,
+}
+
+/// What was measured. A call through the threads waits for its turn, so that its time grows with those in flight.
+#[derive(Serialize)]
+struct Figures {
+    calls: usize,
+    min_us: f64,
+    median_us: f64,
+    p99_us: f64,
+    max_us: f64,
+    calls_per_second: f64,
+}
+
+/// What is called, and for how long.
+struct Bench<'b> {
+    options: &'b BenchOptions,
+    entry: &'b ToolEntry,
+    script: &'b Arc<Script>,
+    arguments: Map<String, Value>,
+}
+
+pub(super) fn run(options: &BenchOptions) -> Result<Exit, CliError> {
+    if options.concurrency == 0 {
+        return Err(CliError::Usage(String::from("--concurrency takes a number from 1 on")));
+    }
+    let place = locate(options.project.as_deref())?;
+    let root = find_root(&place.folder)?;
+    let generation = Arc::new(Generation::load(&root, &place.current, None)?);
+    let prepared = arguments::find_tool(&options.tool, &generation).and_then(|loaded| {
+        let text = arguments::read_text(&options.tool, &options.arguments)?;
+        Ok((loaded, arguments::parse(loaded.entry(), &text)?))
+    });
+    let (loaded, arguments) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return Ok(failed(&error)),
+    };
+    let script = match &loaded.script {
+        ScriptState::Ready(script) => script,
+        ScriptState::Broken(error) => return Ok(failed(error)),
+        ScriptState::None => {
+            let message = format!("`{}` is an exit tool: a signal, never run", options.tool);
+            return Err(CliError::Usage(message));
+        }
+    };
+    let effects = effects(&loaded.tool.permissions);
+    if !effects.is_empty() && !options.yes {
+        let message = format!("`{}` {effects}, and would thousands of times; --yes does it", options.tool);
+        return Err(CliError::Usage(message));
+    }
+    let bench = Bench { options, entry: loaded.entry(), script, arguments };
+    let trust = ProjectTrust::settle(&root, wishes(&generation.load, [loaded]), options.scripts.trust)?;
+    let scripts = engine::start(&options.scripts)?;
+    let runner =
+        GenerationRunner { generation: Arc::clone(&generation), scripts, trust: trust.of(&generation) };
+    match bench.measure(&runner)? {
+        Ok(report) => {
+            report.print(options.json);
+            Ok(Exit::Clean)
+        }
+        Err(error) => Ok(failed(&error)),
+    }
+}
+
+fn failed(error: &ToolError) -> Exit {
+    say_kind(error.kind.as_str(), &error.message);
+    if let Some(details) = &error.details {
+        say(&clean(details));
+    }
+    Exit::Failed
+}
+
+impl Bench<'_> {
+    fn measure(&self, runner: &GenerationRunner) -> Result<Result<Report<'_>, ToolError>, CliError> {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+        // What it logs would be measured and hide the rest.
+        let quiet = ScriptSink::new(|_| {});
+        let measured = LocalVm::new(Arc::clone(self.script), quiet).and_then(|mut vm| {
+            let usage = self.usage(&mut vm)?;
+            let thread = self.repeat(|| vm.call(&self.arguments, CallContext::default()).map(drop))?;
+            let text = Value::Object(self.arguments.clone()).to_string();
+            let json = self.repeat(|| {
+                let arguments = arguments::parse(self.entry, &text)?;
+                let result = vm.call(&arguments, CallContext::default())?;
+                std::hint::black_box(result.to_string());
+                Ok(())
+            })?;
+            let pool = runtime.block_on(self.through(runner))?;
+            let memory = usage.map(|usage| Memory {
+                peak_bytes: usage.memory,
+                limit_bytes: self.script.memory.unwrap_or(DEFAULT_MEMORY),
+            });
+            let concurrency = self.options.concurrency;
+            Ok(Report { tool: &self.options.tool, thread, json, pool, concurrency, memory })
+        });
+        runtime.shutdown_timeout(Duration::from_millis(100));
+        Ok(measured)
+    }
+
+    /// What a first call uses.
+    fn usage(&self, vm: &mut LocalVm) -> Result<Option<Usage>, ToolError> {
+        let meter = Arc::new(Meter::default());
+        vm.call(&self.arguments, CallContext { meter: Some(Arc::clone(&meter)), ..CallContext::default() })?;
+        Ok(meter.usage())
+    }
+
+    fn most(&self) -> usize {
+        let asked = self.options.calls.map_or(MAX_CALLS, |calls| usize::try_from(calls).unwrap_or(MAX_CALLS));
+        asked.clamp(1, MAX_CALLS)
+    }
+
+    /// Calls one after another.
+    fn repeat(&self, mut call: impl FnMut() -> Result<(), ToolError>) -> Result<Figures, ToolError> {
+        let warm = Instant::now() + self.options.time / 10;
+        while Instant::now() < warm {
+            call()?;
+        }
+        let started = Instant::now();
+        let mut times = Vec::new();
+        while times.len() < self.most() && (times.is_empty() || started.elapsed() < self.options.time) {
+            let before = Instant::now();
+            call()?;
+            times.push(before.elapsed());
+        }
+        Ok(Figures::of(times, started.elapsed()))
+    }
+
+    /// Calls through the engine's threads, so many at a time.
+    async fn through(&self, runner: &GenerationRunner) -> Result<Figures, ToolError> {
+        let one = || async {
+            let call = ToolCall {
+                id: String::from("bench"),
+                name: self.options.tool.clone(),
+                arguments: self.arguments.clone(),
+            };
+            let before = Instant::now();
+            runner.run(call, CallContext::default()).await.map(|_| before.elapsed())
+        };
+        let mut flying: FuturesUnordered<_> = (0..self.options.concurrency).map(|_| one()).collect();
+        let warm = Instant::now() + self.options.time / 10;
+        let (mut started, mut is_warm) = (Instant::now(), false);
+        let mut times = Vec::new();
+        while let Some(took) = flying.next().await {
+            let took = took?;
+            if is_warm {
+                times.push(took);
+            } else if Instant::now() >= warm {
+                (started, is_warm) = (Instant::now(), true);
+            }
+            let is_done = times.len() >= self.most()
+                || (is_warm && !times.is_empty() && started.elapsed() >= self.options.time);
+            if is_done {
+                break;
+            }
+            flying.push(one());
+        }
+        Ok(Figures::of(times, started.elapsed()))
+    }
+}
+
+impl Figures {
+    #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)] // a rate, and a place among times
+    fn of(mut times: Vec<Duration>, elapsed: Duration) -> Self {
+        times.sort_unstable();
+        let at = |share: f64| {
+            let index = ((times.len().saturating_sub(1)) as f64 * share).round() as usize;
+            let time = times.get(index).copied().unwrap_or_default();
+            (time.as_secs_f64() * 1e8).round() / 100.0
+        };
+        Self {
+            calls: times.len(),
+            min_us: at(0.0),
+            median_us: at(0.5),
+            p99_us: at(0.99),
+            max_us: at(1.0),
+            calls_per_second: (times.len() as f64 / elapsed.as_secs_f64().max(1e-9)).round(),
+        }
+    }
+}
+
+impl Report<'_> {
+    fn print(&self, json: bool) {
+        if json {
+            return print(&format!("{}\n", serde_json::to_string(self).unwrap_or_default()));
+        }
+        let in_flight = format!("pool, {} at a time", self.concurrency);
+        let mut text = format!(
+            "{:<22}{:>10}{:>12}{:>12}{:>12}{:>12}{:>12}\n",
+            self.tool, "calls", "min", "median", "p99", "max", "calls/s"
+        );
+        for (name, figures) in
+            [("script", &self.thread), ("JSON to JSON", &self.json), (in_flight.as_str(), &self.pool)]
+        {
+            let _ = writeln!(
+                text,
+                "{name:<22}{:>10}{:>12}{:>12}{:>12}{:>12}{:>12}",
+                figures.calls,
+                time(figures.min_us),
+                time(figures.median_us),
+                time(figures.p99_us),
+                time(figures.max_us),
+                figures.calls_per_second
+            );
+        }
+        if let Some(memory) = &self.memory {
+            let (peak, limit) = (peak(memory.peak_bytes), bytes(memory.limit_bytes));
+            let _ = writeln!(text, "memory: {peak} at most in a call, of {limit}");
+        }
+        print(&text);
+        if cfg!(debug_assertions) {
+            say("this deftool was built without optimisation: a release build is many times faster");
+        }
+    }
+}
+
+/// `1.4 µs`, `2.31 ms`.
+fn time(micros: f64) -> String {
+    match micros {
+        _ if micros >= 1e6 => format!("{:.2} s", micros / 1e6),
+        _ if micros >= 1e3 => format!("{:.2} ms", micros / 1e3),
+        _ => format!("{micros:.1} µs"),
+    }
+}

@@ -1,0 +1,182 @@
+//! The tests of scripts: every file listed, every test run, on all cores, told in order.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::args::TestOptions;
+use super::super::{CliError, arguments, script_log};
+use super::run::{Failure, Kind, Place, TestResult, TestRun};
+use crate::project::{Generation, ScriptState, TestScript};
+use crate::script::{TestFailure, TestFile, TestLimits, TestName, TestSubject, list_tests, run_test};
+use crate::tool::{ToolError, ToolErrorKind};
+
+/// Stack of a thread that runs tests: a tool runs on the stack of the test that calls it, and fakes may go round.
+const STACK: usize = 32 << 20;
+
+/// Runs the tests of `files`, of the project at `root`.
+pub(super) fn run(
+    run: &mut TestRun,
+    root: &Path,
+    from: &Path,
+    files: &[TestScript],
+    options: &TestOptions,
+) -> Result<(), CliError> {
+    let generation = Arc::new(Generation::load(root, from, None)?);
+    let find = move |name: &str| subject(name, &generation);
+    let find: crate::script::TestTools = Arc::new(find);
+    let files: Vec<TestFile> = files
+        .iter()
+        .map(|file| TestFile { script: Arc::clone(&file.script), tools: Arc::clone(&find) })
+        .collect();
+    let listed = in_parallel(&files, list_tests)?;
+    let mut jobs = Vec::new();
+    for (file, listed) in files.iter().zip(listed) {
+        jobs.extend(jobs_of(file, listed, options.filter.as_deref()));
+    }
+    let limits = TestLimits { timeout: options.timeout, ..TestLimits::default() };
+    run.results.extend(in_parallel(&jobs, |job| job.run(&limits))?);
+    Ok(())
+}
+
+/// The tool that a test loads.
+fn subject(name: &str, generation: &Arc<Generation>) -> Result<TestSubject, ToolError> {
+    let loaded = arguments::find_tool(name, generation)?;
+    let script = match &loaded.script {
+        ScriptState::Ready(script) => Arc::clone(script),
+        ScriptState::Broken(error) => return Err(error.clone()),
+        ScriptState::None => {
+            let message = format!("`{name}` is an exit tool: a signal, never run");
+            return Err(ToolError::new(ToolErrorKind::UnknownTool, message));
+        }
+    };
+    let entry = Arc::clone(loaded.entry());
+    // Every violation in the message: it is what a test looks at.
+    let accept = move |value| {
+        arguments::hold(&entry, value).map_err(|error| match error.details.as_deref() {
+            Some(more) => {
+                let message = format!("{}; {}", error.message, more.replace('\n', "; "));
+                ToolError { message, details: None, ..error }
+            }
+            None => error,
+        })
+    };
+    Ok(TestSubject { script, accept: Arc::new(accept) })
+}
+
+/// What is done for one result.
+enum Job<'f> {
+    Test {
+        file: &'f TestFile,
+        index: usize,
+        test: TestName,
+    },
+    /// What is wrong with the file, or with the test.
+    Failed {
+        file: &'f TestFile,
+        test: TestName,
+        failure: TestFailure,
+    },
+}
+
+fn jobs_of<'f>(
+    file: &'f TestFile,
+    listed: Result<Vec<TestName>, TestFailure>,
+    filter: Option<&str>,
+) -> Vec<Job<'f>> {
+    let whole = |name: &str| TestName { name: String::from(name), line: 1 };
+    let tests = match listed {
+        Ok(tests) => tests,
+        Err(failure) => return vec![Job::Failed { file, test: whole("loads"), failure }],
+    };
+    let name_of_file =
+        Path::new(&file.script.file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let is_chosen = |name: &str| filter.is_none_or(|part| name.contains(part) || name_of_file.contains(part));
+    if tests.is_empty() {
+        let message = "the file has no test: write test(\"what it does\", function() … end)";
+        let failure = failed(message, 1);
+        let test = whole("has tests");
+        return if is_chosen("") { vec![Job::Failed { file, test, failure }] } else { Vec::new() };
+    }
+    let mut first: HashMap<String, usize> = HashMap::new();
+    let mut jobs = Vec::new();
+    for (index, test) in tests.into_iter().enumerate() {
+        let earlier = first.get(&test.name).copied();
+        first.entry(test.name.clone()).or_insert(test.line);
+        if !is_chosen(&test.name) {
+            continue;
+        }
+        jobs.push(match earlier {
+            Some(line) => {
+                let message = format!("line {line} has a test of this name already; it was not run");
+                let failure = failed(&message, test.line);
+                Job::Failed { file, test, failure }
+            }
+            None => Job::Test { file, index, test },
+        });
+    }
+    jobs
+}
+
+fn failed(message: &str, line: usize) -> TestFailure {
+    TestFailure { kind: "load", line: Some(line), message: String::from(message), details: Vec::new() }
+}
+
+impl Job<'_> {
+    fn run(&self, limits: &TestLimits) -> TestResult {
+        match self {
+            Self::Test { file, index, test } => {
+                let end = run_test(file, *index, limits);
+                TestResult {
+                    called: end.tools,
+                    log: end.log.iter().map(script_log::line).collect(),
+                    elapsed: Some(end.elapsed),
+                    ..result(file, test, end.failure.as_ref())
+                }
+            }
+            Self::Failed { file, test, failure } => result(file, test, Some(failure)),
+        }
+    }
+}
+
+fn result(file: &TestFile, test: &TestName, failure: Option<&TestFailure>) -> TestResult {
+    let source = String::from_utf8_lossy(&file.script.source);
+    let place = |line| Place::of_line(&file.script.file, &source, line);
+    let failure = failure.map(|failure| Failure {
+        kind: failure.kind,
+        at: place(failure.line.unwrap_or(test.line)),
+        message: failure.message.clone(),
+        details: failure.details.clone(),
+    });
+    TestResult { failure, ..TestResult::new(Kind::Script, &test.name, place(test.line)) }
+}
+
+/// `work` for every item, on all cores; results in the order of the items.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Result<Vec<R>, CliError> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, R)>> = Mutex::default();
+    let take = || {
+        while let Some((index, item)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            items.get(index).map(|item| (index, item))
+        } {
+            let result = work(item);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        for number in 0..threads {
+            std::thread::Builder::new()
+                .name(format!("deftool-test-{number}"))
+                .stack_size(STACK)
+                .spawn_scoped(scope, take)
+                .map_err(CliError::Runtime)?;
+        }
+        Ok::<(), CliError>(())
+    })?;
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(index, _)| *index);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
+}

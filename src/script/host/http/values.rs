@@ -1,0 +1,281 @@
+//! Values of a script's tables, read for a request: URL, method, headers, query, form, JSON.
+//!
+//! In: a Lua value and what it is for. Out: what can be sent, or an error that begins with the function's name. Tables are
+//! read without their metatables; everything that is copied out of the script's memory limit is bounded.
+
+use std::time::Duration;
+
+use mlua::{LuaString, Table, Value as LuaValue};
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use url::{Url, form_urlencoded};
+
+use super::target::{self, MAX_URL};
+use crate::script::convert::{self, type_name};
+use crate::script::error::{HostError, clean, describe};
+
+/// Longest time that can be asked for, in seconds; the call's deadline is nearer.
+const MAX_TIMEOUT: f64 = 86_400.0;
+/// Most headers of a request, and most bytes of them.
+const MAX_HEADERS: usize = 100;
+const MAX_HEADER_BYTES: usize = 32 << 10;
+/// Most pairs of a query or a form, and most bytes of a form.
+const MAX_PAIRS: usize = 1_000;
+const MAX_FORM: usize = 1 << 20;
+
+/// Headers that say how a message is framed and who it is for; those that begin with `proxy-` too. A script that could
+/// set them could smuggle a second request behind the first.
+const REFUSED_HEADERS: [&str; 11] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+];
+
+/// Reads values for one call of a function.
+pub(super) struct Reader<'m> {
+    pub(super) function: &'static str,
+    /// The metatable of `json.array`'s tables.
+    pub(super) array_mark: &'m Table,
+}
+
+impl Reader<'_> {
+    pub(super) fn wrong(&self, message: &str) -> mlua::Error {
+        HostError::script(format!("{}: {message}", self.function))
+    }
+
+    pub(super) fn misuse(&self, expected: &str, got: Option<&LuaValue>) -> mlua::Error {
+        crate::script::host::misuse(self.function, expected, got)
+    }
+
+    /// Refuses a key of `options` that is none of `known`.
+    pub(super) fn only(&self, options: &Table, known: &[&str]) -> mlua::Result<()> {
+        options.for_each(|key: LuaValue, _: LuaValue| match &key {
+            LuaValue::String(name) if known.iter().any(|known| name.as_bytes() == known.as_bytes()) => Ok(()),
+            other => {
+                let other = clean(&describe(other), 60);
+                Err(self.wrong(&format!("unknown option {other}; it takes {}", known.join(", "))))
+            }
+        })
+    }
+
+    pub(super) fn url(&self, value: Option<&LuaValue>) -> mlua::Result<Url> {
+        let Some(LuaValue::String(text)) = value else {
+            return Err(self.misuse("a URL, as a string", value));
+        };
+        let text = text.as_bytes();
+        let text = std::str::from_utf8(&text).map_err(|_| self.wrong("the URL is not UTF-8"))?;
+        target::parse(text).map_err(|reason| self.wrong(&reason))
+    }
+
+    pub(super) fn method(&self, value: &LuaValue) -> mlua::Result<Method> {
+        let LuaValue::String(text) = value else { return Err(self.misuse("method = a string", Some(value))) };
+        let text = text.to_string_lossy();
+        let is_word = (1..=30).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
+        let method = is_word.then(|| Method::from_bytes(text.to_ascii_uppercase().as_bytes()).ok()).flatten();
+        match method {
+            Some(Method::CONNECT | Method::TRACE) | None => Err(self.wrong(&format!(
+                "expected method = a word such as GET, POST, PUT, PATCH or DELETE, got \"{}\"",
+                clean(&text, 60).replace('\n', "\u{FFFD}")
+            ))),
+            Some(method) => Ok(method),
+        }
+    }
+
+    pub(super) fn query(&self, url: &mut Url, value: &LuaValue) -> mlua::Result<()> {
+        let pairs = self.pairs("query", value, MAX_URL)?;
+        if !pairs.is_empty() {
+            url.query_pairs_mut().extend_pairs(pairs);
+        }
+        if url.as_str().len() > MAX_URL {
+            return Err(self.wrong(&format!("the URL with its query is longer than {} KiB", MAX_URL >> 10)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn form(&self, value: &LuaValue) -> mlua::Result<Vec<u8>> {
+        let pairs = self.pairs("form", value, MAX_FORM)?;
+        Ok(form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish().into_bytes())
+    }
+
+    pub(super) fn json(&self, value: &LuaValue) -> mlua::Result<Vec<u8>> {
+        let value = convert::to_json(value, self.array_mark).map_err(|refusal| {
+            let path = refusal.path();
+            match refusal.reason {
+                convert::Reason::Lua(error) => error,
+                reason @ (convert::Reason::Type(_) | convert::Reason::Other(_)) => {
+                    self.wrong(&format!("cannot encode json{path}: {reason}"))
+                }
+            }
+        })?;
+        serde_json::to_vec(&value).map_err(|error| self.wrong(&format!("cannot encode json: {error}")))
+    }
+
+    pub(super) fn body(&self, value: &LuaValue) -> mlua::Result<LuaString> {
+        match value {
+            LuaValue::String(body) => Ok(body.clone()),
+            LuaValue::Table(_) => {
+                Err(self
+                    .misuse("the body as a string (a table is sent with json = … or form = …)", Some(value)))
+            }
+            _ => Err(self.misuse("the body as a string", Some(value))),
+        }
+    }
+
+    /// A `timeout`.
+    pub(super) fn seconds(&self, value: &LuaValue) -> mlua::Result<Duration> {
+        let what = "timeout = a number of seconds above 0";
+        let seconds = match value {
+            // It was a float before mlua looked at it.
+            #[allow(clippy::cast_precision_loss)]
+            LuaValue::Integer(integer) => *integer as f64,
+            LuaValue::Number(number) => *number,
+            _ => return Err(self.misuse(what, Some(value))),
+        };
+        if seconds > 0.0 {
+            Ok(Duration::from_secs_f64(seconds.min(MAX_TIMEOUT)))
+        } else {
+            Err(self.wrong(&format!("expected {what}, got {seconds}")))
+        }
+    }
+
+    /// The option `key`, a number of `unit` from `least` to `most`.
+    pub(super) fn count(
+        &self,
+        value: &LuaValue,
+        key: &str,
+        unit: &str,
+        least: usize,
+        most: usize,
+    ) -> mlua::Result<usize> {
+        let what = format!("{key} = a number of {unit} from {least} to {most}");
+        match value {
+            LuaValue::Integer(count) => usize::try_from(*count)
+                .ok()
+                .filter(|count| (least..=most).contains(count))
+                .ok_or_else(|| self.wrong(&format!("expected {what}, got {count}"))),
+            LuaValue::Number(number) => Err(self.wrong(&format!("expected {what}, got {number}"))),
+            _ => Err(self.misuse(&what, Some(value))),
+        }
+    }
+
+    /// The pairs of a query or a form, by key; an array repeats its key. At most `most` bytes.
+    fn pairs(&self, what: &str, value: &LuaValue, most: usize) -> mlua::Result<Vec<(String, String)>> {
+        let LuaValue::Table(table) = value else {
+            return Err(self.misuse(&format!("{what} = a table"), Some(value)));
+        };
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        let mut bytes = 0;
+        let mut add = |key: &str, text: String| {
+            bytes += key.len() + text.len() + 2;
+            pairs.push((key.to_owned(), text));
+            if pairs.len() > MAX_PAIRS || bytes > most {
+                return Err(
+                    self.wrong(&format!("{what} has more than {MAX_PAIRS} values or {} KiB", most >> 10))
+                );
+            }
+            Ok(())
+        };
+        table.for_each(|key: LuaValue, value: LuaValue| {
+            let name = match &key {
+                LuaValue::String(name) => self.utf8(what, name)?,
+                LuaValue::Integer(number) => number.to_string(),
+                _ => {
+                    return Err(
+                        self.wrong(&format!("the keys of {what} are strings, found a {}", type_name(&key)))
+                    );
+                }
+            };
+            let LuaValue::Table(items) = &value else { return add(&name, self.scalar(what, &name, &value)?) };
+            for index in 1..=items.raw_len() {
+                add(&name, self.scalar(what, &name, &items.raw_get(index)?)?)?;
+            }
+            Ok(())
+        })?;
+        // Stable: what a key repeats stays in its order.
+        pairs.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(pairs)
+    }
+
+    fn scalar(&self, what: &str, name: &str, value: &LuaValue) -> mlua::Result<String> {
+        match value {
+            LuaValue::String(text) => self.utf8(what, text),
+            LuaValue::Integer(integer) => Ok(integer.to_string()),
+            LuaValue::Number(number) if number.is_finite() => Ok(number.to_string()),
+            LuaValue::Boolean(flag) => Ok(flag.to_string()),
+            _ => Err(self.misuse(
+                &format!("{what}.{} = a string, a number, a boolean or an array of them", clean(name, 60)),
+                Some(value),
+            )),
+        }
+    }
+
+    fn utf8(&self, what: &str, text: &LuaString) -> mlua::Result<String> {
+        let text = text.as_bytes();
+        std::str::from_utf8(&text)
+            .map(str::to_owned)
+            .map_err(|_| self.wrong(&format!("{what} holds what is not UTF-8")))
+    }
+
+    pub(super) fn headers(&self, headers: &mut HeaderMap, value: &LuaValue) -> mlua::Result<()> {
+        let LuaValue::Table(table) = value else { return Err(self.misuse("headers = a table", Some(value))) };
+        let mut bytes = 0;
+        table.for_each(|name: LuaValue, value: LuaValue| {
+            let LuaValue::String(name) = &name else {
+                return Err(
+                    self.wrong(&format!("the names of headers are strings, found a {}", type_name(&name)))
+                );
+            };
+            let name = self.header_name(&name.as_bytes())?;
+            let mut add = |value: &LuaValue| {
+                let value = self.header_value(&name, value)?;
+                bytes += name.as_str().len() + value.len() + 4;
+                headers.append(name.clone(), value);
+                if headers.len() > MAX_HEADERS || bytes > MAX_HEADER_BYTES {
+                    return Err(self.wrong(&format!(
+                        "more than {MAX_HEADERS} headers or {} KiB of them",
+                        MAX_HEADER_BYTES >> 10
+                    )));
+                }
+                Ok(())
+            };
+            let LuaValue::Table(items) = &value else { return add(&value) };
+            for index in 1..=items.raw_len() {
+                add(&items.raw_get(index)?)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn header_name(&self, bytes: &[u8]) -> mlua::Result<HeaderName> {
+        let shown = || clean(&String::from_utf8_lossy(bytes), 60).replace(['\n', '\t'], "\u{FFFD}");
+        let name = HeaderName::from_bytes(bytes)
+            .map_err(|_| self.wrong(&format!("\"{}\" is no name of a header", shown())))?;
+        if REFUSED_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
+            return Err(self.wrong(&format!("the header {name} is the engine's own; leave it out")));
+        }
+        Ok(name)
+    }
+
+    fn header_value(&self, name: &HeaderName, value: &LuaValue) -> mlua::Result<HeaderValue> {
+        let made = match value {
+            LuaValue::String(text) => HeaderValue::from_bytes(&text.as_bytes()),
+            LuaValue::Integer(number) => return Ok(HeaderValue::from(*number)),
+            LuaValue::Number(number) => HeaderValue::from_str(&number.to_string()),
+            _ => return Err(self.misuse(&format!("headers[\"{name}\"] = a string"), Some(value))),
+        };
+        made.map_err(|_| {
+            self.wrong(&format!(
+                "the value of the header {name} holds a line end or another control character"
+            ))
+        })
+    }
+}

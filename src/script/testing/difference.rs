@@ -1,0 +1,237 @@
+//! What is different between two Lua values, told by path; whether one holds another.
+//!
+//! Values are compared by content: tables key by key, whatever their metatables say (an empty `json.array` equals
+//! `{}`), everything else as Lua does, but for NaN, which equals itself. No script code runs.
+
+use std::fmt::Write as _;
+
+use mlua::{Table, Value as LuaValue};
+use similar::TextDiff;
+
+use crate::script::convert::{self, type_name};
+use crate::script::error::{clean, describe};
+
+/// Most differences that are told.
+const MAX_TOLD: usize = 20;
+/// Deepest tables that are looked into.
+const MAX_DEPTH: usize = 100;
+/// Most pairs of values that are compared.
+const MAX_COMPARED: usize = 1_000_000;
+/// Longest value that is shown, in characters.
+const MAX_SHOWN: usize = 200;
+/// A text longer than this, in characters, or of several lines, is compared line by line.
+const LONG: usize = 100;
+
+/// The differences, as in `.items[1].name: expected "a", got nothing`; none: the values are equal.
+pub(super) fn differences(got: &LuaValue, expected: &LuaValue, array_mark: &Table) -> Vec<String> {
+    let mut comparison =
+        Comparison { found: Vec::new(), more: 0, compared: 0, path: String::new(), array_mark };
+    comparison.compare(got, expected, 0);
+    let Comparison { mut found, more, compared, .. } = comparison;
+    if more > 0 {
+        found.push(format!("and {more} more"));
+    }
+    if compared > MAX_COMPARED {
+        found.push(format!("the values are too large to compare: more than {MAX_COMPARED} parts"));
+    }
+    found
+}
+
+struct Comparison<'m> {
+    found: Vec<String>,
+    more: usize,
+    compared: usize,
+    path: String,
+    array_mark: &'m Table,
+}
+
+impl Comparison<'_> {
+    fn compare(&mut self, got: &LuaValue, expected: &LuaValue, depth: usize) {
+        self.compared += 1;
+        if self.compared > MAX_COMPARED {
+            return;
+        }
+        match (got, expected) {
+            (LuaValue::Table(one), LuaValue::Table(other)) => {
+                if one.to_pointer() == other.to_pointer() {
+                    return;
+                }
+                if depth >= MAX_DEPTH {
+                    return self.tell(format!("the tables are nested deeper than {MAX_DEPTH} levels"));
+                }
+                self.compare_tables(one, other, depth);
+            }
+            (LuaValue::String(one), LuaValue::String(other)) => {
+                let (one, other) = (one.to_string_lossy(), other.to_string_lossy());
+                if one != other {
+                    self.tell_texts(&one, &other);
+                }
+            }
+            _ if is_same(got, expected) => {}
+            _ => {
+                let (expected, got) = (show(expected, self.array_mark), show(got, self.array_mark));
+                self.tell(format!("expected {expected}, got {got}"));
+            }
+        }
+    }
+
+    fn compare_tables(&mut self, got: &Table, expected: &Table, depth: usize) {
+        let path = self.path.len();
+        // A failing lookup is one in a state out of memory, which ends the call.
+        let mut keys: Vec<LuaValue> = Vec::new();
+        let _ = expected.for_each(|key: LuaValue, _: LuaValue| {
+            keys.push(key);
+            Ok(())
+        });
+        let _ = got.for_each(|key: LuaValue, _: LuaValue| {
+            if expected.raw_get::<LuaValue>(key.clone()).is_ok_and(|value| value.is_nil()) {
+                keys.push(key);
+            }
+            Ok(())
+        });
+        keys.sort_by_cached_key(sort_key);
+        for key in keys {
+            push_key(&mut self.path, &key);
+            let value = |table: &Table| table.raw_get::<LuaValue>(key.clone()).unwrap_or(LuaValue::Nil);
+            self.compare(&value(got), &value(expected), depth + 1);
+            self.path.truncate(path);
+        }
+    }
+
+    fn tell(&mut self, what: String) {
+        if self.found.len() >= MAX_TOLD {
+            self.more += 1;
+            return;
+        }
+        self.found.push(if self.path.is_empty() { what } else { format!("{}: {what}", self.path) });
+    }
+
+    fn tell_texts(&mut self, got: &str, expected: &str) {
+        let is_long = |text: &str| text.contains('\n') || text.chars().nth(LONG).is_some();
+        if !is_long(got) && !is_long(expected) {
+            return self.tell(format!("expected {}, got {}", quoted(expected), quoted(got)));
+        }
+        let same = got.chars().zip(expected.chars()).take_while(|(one, other)| one == other);
+        let before: String = same.map(|(character, _)| character).collect();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        self.tell(format!(
+            "the texts differ from line {line}, column {column}; - is expected, + is what came"
+        ));
+        let diff = TextDiff::from_lines(expected, got);
+        for line in diff.unified_diff().context_radius(1).to_string().lines().take(MAX_TOLD) {
+            self.found.push(clean(line, MAX_SHOWN));
+        }
+    }
+}
+
+/// Whether `value` holds `part`: a text a piece of it, a list an item, a table these members, at any depth.
+pub(super) fn contains(value: &LuaValue, part: &LuaValue) -> bool {
+    match (value, part) {
+        (LuaValue::String(text), LuaValue::String(piece)) => {
+            memchr::memmem::find(&text.as_bytes(), &piece.as_bytes()).is_some()
+        }
+        (LuaValue::Table(list), _) if list.raw_len() > 0 => {
+            (1..=list.raw_len()).any(|index| list.raw_get(index).is_ok_and(|item| has(&item, part, 0)))
+        }
+        (LuaValue::Table(_), LuaValue::Table(_)) => has(value, part, 0),
+        _ => false,
+    }
+}
+
+/// Whether `value` is `part`, or has every member of it.
+fn has(value: &LuaValue, part: &LuaValue, depth: usize) -> bool {
+    match (value, part) {
+        (LuaValue::Table(value), LuaValue::Table(part)) if depth < MAX_DEPTH => {
+            let mut all = true;
+            let walked = part.for_each(|key: LuaValue, wanted: LuaValue| {
+                all = all && has(&value.raw_get::<LuaValue>(key)?, &wanted, depth + 1);
+                Ok(())
+            });
+            // A list is what it is, and no longer.
+            walked.is_ok() && all && (part.raw_len() == 0 || part.raw_len() == value.raw_len())
+        }
+        _ => is_same(value, part),
+    }
+}
+
+#[allow(clippy::float_cmp)] // as Lua compares
+fn is_same(one: &LuaValue, other: &LuaValue) -> bool {
+    match (number(one), number(other)) {
+        (Some(one), Some(other)) => one == other || (one.is_nan() && other.is_nan()),
+        (None, None) => one == other,
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // it was a float before mlua looked at it
+fn number(value: &LuaValue) -> Option<f64> {
+    match value {
+        LuaValue::Integer(integer) => Some(*integer as f64),
+        LuaValue::Number(number) => Some(*number),
+        LuaValue::Nil
+        | LuaValue::Boolean(_)
+        | LuaValue::LightUserData(_)
+        | LuaValue::Vector(_)
+        | LuaValue::String(_)
+        | LuaValue::Table(_)
+        | LuaValue::Function(_)
+        | LuaValue::Thread(_)
+        | LuaValue::UserData(_)
+        | LuaValue::Buffer(_)
+        | LuaValue::Error(_)
+        | LuaValue::Other(_) => None,
+    }
+}
+
+/// Numbers in order, then texts.
+fn sort_key(key: &LuaValue) -> (bool, i64, String) {
+    match number(key) {
+        Some(number) => (false, number.clamp(-1e15, 1e15) as i64, String::new()),
+        None => (true, 0, describe(key)),
+    }
+}
+
+/// `.name`, `[1]`, `["two words"]`.
+fn push_key(path: &mut String, key: &LuaValue) {
+    match key {
+        LuaValue::String(name) => {
+            let name = clean(&name.to_string_lossy(), 60);
+            let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                && !name.bytes().next().is_none_or(|byte| byte.is_ascii_digit());
+            if is_name {
+                path.extend([".", &name]);
+            } else {
+                let _ = write!(path, "[{}]", quoted(&name));
+            }
+        }
+        other => _ = write!(path, "[{}]", describe(other)),
+    }
+}
+
+/// A value as messages show it: JSON where it has such a form, else what it is.
+pub(super) fn show(value: &LuaValue, array_mark: &Table) -> String {
+    match value {
+        LuaValue::Nil => String::from("nothing"),
+        LuaValue::String(text) => quoted(&text.to_string_lossy()),
+        LuaValue::Integer(_) | LuaValue::Number(_) | LuaValue::Boolean(_) => describe(value),
+        LuaValue::Table(_) => match convert::to_json(value, array_mark) {
+            Ok(json) => clean(&json.to_string(), MAX_SHOWN),
+            Err(_) => String::from("a table"),
+        },
+        LuaValue::LightUserData(_) => type_name(value).to_owned(),
+        LuaValue::Vector(_)
+        | LuaValue::Function(_)
+        | LuaValue::Thread(_)
+        | LuaValue::UserData(_)
+        | LuaValue::Buffer(_)
+        | LuaValue::Error(_)
+        | LuaValue::Other(_) => format!("a {}", type_name(value)),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let cut: String = text.chars().take(MAX_SHOWN).collect();
+    let rest = if cut.len() < text.len() { "…" } else { "" };
+    format!("{}{rest}", serde_json::Value::String(cut))
+}

@@ -1,0 +1,530 @@
+//! What the vocabulary of a test does in Rust, and what is known of the test that runs.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use mlua::chunk::{ChunkMode, Compiler};
+use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue};
+use serde_json::{Map, Value};
+
+use super::fakes::{self, Fake, Home, Side};
+use super::temp::TempFolder;
+use super::{Accept, TestFailure, TestFile, TestName, TestSubject, TestTools, difference};
+use crate::script::control::Control;
+use crate::script::convert::{self, BigIntegers, type_name};
+use crate::script::error::{self, HostError, clean};
+use crate::script::host::{Host, Marks, Phase, ScriptSink, host_tables};
+use crate::script::local::limit;
+use crate::script::permission::{PathGrant, Permissions};
+use crate::script::vm::Vm;
+use crate::script::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, Script};
+use crate::tool::{CallContext, ToolError, ToolErrorKind};
+
+/// Most tests of a file.
+const MAX_TESTS: usize = 10_000;
+/// Longest name of a test, in characters.
+const MAX_NAME: usize = 200;
+/// Most calls of tools at a time: a fake may call the tool that calls it, each in a state and on the stack of the other.
+const MAX_CALLS: usize = 32;
+
+static VOCABULARY: LazyLock<Result<Vec<u8>, String>> =
+    LazyLock::new(|| Compiler::new().compile(include_str!("testing.lua")).map_err(|error| error.to_string()));
+
+/// What is known of a test file's state while it runs.
+pub(super) struct TestState {
+    /// The tests that the top level registered so far.
+    pub(super) names: RefCell<Vec<TestName>>,
+    /// The first expectation that failed.
+    pub(super) failure: RefCell<Option<TestFailure>>,
+    /// The tools that were called.
+    pub(super) called: RefCell<BTreeSet<String>>,
+    /// Where `expect` was called and no matcher yet.
+    expected: RefCell<BTreeMap<u64, String>>,
+    next_expected: Cell<u64>,
+    /// How the last call of a tool failed: what `fails` returns is that, without a place.
+    last_error: RefCell<Option<ToolError>>,
+    folder: RefCell<Option<TempFolder>>,
+    /// Calls of tools that have not ended.
+    calls: Cell<usize>,
+    /// Which test is run; `None`: they are only listed.
+    wanted: Option<usize>,
+    tools: TestTools,
+    root: Option<PathBuf>,
+    file: String,
+    sink: ScriptSink,
+}
+
+impl TestState {
+    pub(super) fn new(file: &TestFile, wanted: Option<usize>, sink: ScriptSink) -> Self {
+        Self {
+            names: RefCell::default(),
+            failure: RefCell::default(),
+            called: RefCell::default(),
+            expected: RefCell::default(),
+            next_expected: Cell::new(0),
+            last_error: RefCell::default(),
+            folder: RefCell::default(),
+            calls: Cell::new(0),
+            wanted,
+            tools: Arc::clone(&file.tools),
+            root: file.script.root.clone(),
+            file: file.script.file.clone(),
+            sink,
+        }
+    }
+
+    /// The failure of a test that asked nothing of what it expected.
+    pub(super) fn unasked(&self) -> Option<TestFailure> {
+        let expected = self.expected.borrow();
+        let place = expected.values().next()?;
+        let line = fakes::split_place(place, &self.file).map(|(line, _)| line);
+        let message =
+            String::from("expect(…) checks nothing by itself; say what, as in expect(value).equals(3)");
+        Some(TestFailure { kind: "expectation", line, message, details: Vec::new() })
+    }
+
+    /// Ends the test as failed: the first of `lines` is why.
+    fn fail(&self, lua: &Lua, host: &Host, mut lines: Vec<String>) -> mlua::Error {
+        let place = error::place(lua, &host.files);
+        let line = fakes::split_place(&place, &self.file).map(|(line, _)| line);
+        let message = if lines.is_empty() { String::from("it fails") } else { lines.remove(0) };
+        let raised = HostError::script(message.clone());
+        let details = if line.is_none() && !place.is_empty() {
+            std::iter::once(format!("at {}", place.trim_end_matches(": "))).chain(lines).collect()
+        } else {
+            lines
+        };
+        let failure = TestFailure { kind: "expectation", line, message, details };
+        self.failure.borrow_mut().get_or_insert(failure);
+        raised
+    }
+
+    fn with_folder<T>(
+        &self,
+        host: &Host,
+        function: &str,
+        work: impl FnOnce(&TempFolder) -> Result<T, String>,
+    ) -> mlua::Result<T> {
+        let failed = |error: String| HostError::script(format!("{function}: {error}"));
+        if host.phase.get() != Phase::Function {
+            return Err(failed(String::from("call it inside a test: each has a folder of its own")));
+        }
+        let mut folder = self.folder.borrow_mut();
+        if folder.is_none() {
+            *folder = Some(TempFolder::new().map_err(failed)?);
+        }
+        match &*folder {
+            Some(folder) => work(folder).map_err(failed),
+            None => Err(failed(String::from("there is no folder"))),
+        }
+    }
+}
+
+/// Adds the vocabulary to the globals of `lua`, which is not sealed yet.
+pub(super) fn install(state: &Rc<TestState>, lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<()> {
+    let bytecode = VOCABULARY.as_ref().map_err(mlua::Error::runtime)?;
+    let globals = lua.globals();
+    // Until its test is registered there is nothing to run.
+    let (is_listed, again) = (state.wanted.is_none(), "the top level did not register this test again");
+    let nothing = move |_: &Lua, ()| if is_listed { Ok(()) } else { Err(HostError::script(again)) };
+    host.entry.replace(Some(lua.create_function(nothing)?));
+
+    let functions = lua.create_table()?;
+    functions.raw_set("guard", &marks.guard)?;
+    add_judging(&functions, state, lua, host, marks)?;
+    add_registering(&functions, state, lua, host)?;
+    add_loading(&functions, state, lua, host, marks)?;
+    let tool: Table = globals.raw_get("tool")?;
+    tool.set_readonly(false);
+    functions.raw_set("tool", &tool)?;
+    lua.load(bytecode)
+        .set_name(format!("={}", error::PRELUDE_NAME))
+        .set_mode(ChunkMode::Binary)
+        .call::<()>(functions)?;
+    tool.set_readonly(true);
+    let temp = temp_table(state, lua, host)?;
+    temp.set_readonly(true);
+    globals.raw_set("temp", temp)?;
+    let (state, host) = (Rc::clone(state), Rc::clone(host));
+    let folder = move |_: &Lua, ()| {
+        state.with_folder(&host, "temp_dir", |folder| Ok(folder.path().to_string_lossy().into_owned()))
+    };
+    globals.raw_set("temp_dir", lua.create_function(folder)?)
+}
+
+fn add_judging(
+    functions: &Table,
+    state: &Rc<TestState>,
+    lua: &Lua,
+    host: &Rc<Host>,
+    marks: &Marks,
+) -> mlua::Result<()> {
+    let array = marks.array.clone();
+    functions.raw_set(
+        "differences",
+        lua.create_function(move |_, (got, expected): (LuaValue, LuaValue)| {
+            let found = difference::differences(&got, &expected, &array);
+            Ok(if found.is_empty() { None } else { Some(found) })
+        })?,
+    )?;
+    functions.raw_set(
+        "contains",
+        lua.create_function(|_, (value, part): (LuaValue, LuaValue)| {
+            Ok(difference::contains(&value, &part))
+        })?,
+    )?;
+    let array = marks.array.clone();
+    let show = move |_: &Lua, value: LuaValue| Ok(difference::show(&value, &array));
+    functions.raw_set("show", lua.create_function(show)?)?;
+    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    functions.raw_set(
+        "fail",
+        lua.create_function(move |lua, why: LuaValue| {
+            let lines = match &why {
+                LuaValue::Table(lines) => lines.sequence_values::<String>().flatten().collect(),
+                other => vec![error::describe(other)],
+            };
+            Err::<(), _>(shared.fail(lua, &of_host, lines))
+        })?,
+    )?;
+    functions.raw_set(
+        "misuse",
+        lua.create_function(|_, message: LuaString| {
+            Err::<(), _>(HostError::script(clean(&message.to_string_lossy(), 500)))
+        })?,
+    )?;
+    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    functions.raw_set(
+        "expected",
+        lua.create_function(move |lua, ()| {
+            let token = shared.next_expected.get();
+            shared.next_expected.set(token + 1);
+            shared.expected.borrow_mut().insert(token, error::place(lua, &of_host.files));
+            Ok(token)
+        })?,
+    )?;
+    let shared = Rc::clone(state);
+    let asked = move |_: &Lua, token: u64| {
+        shared.expected.borrow_mut().remove(&token);
+        Ok(())
+    };
+    functions.raw_set("asked", lua.create_function(asked)?)?;
+    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    functions.raw_set(
+        "take_raised",
+        lua.create_function(move |lua, ()| {
+            let raised = of_host.raised.take().unwrap_or_else(|| {
+                ToolError::new(ToolErrorKind::Internal, "the function failed and did not say how")
+            });
+            let stopped = of_host.control.borrow().as_ref().and_then(|control| control.stopped());
+            if stopped.is_some() {
+                return Err(mlua::Error::runtime("stopped"));
+            }
+            error_table(lua, shared.without_place(raised))
+        })?,
+    )
+}
+
+impl TestState {
+    /// An error of a tool's call as a model is told of it.
+    fn without_place(&self, raised: ToolError) -> ToolError {
+        let last = self.last_error.take();
+        last.filter(|last| last.kind == raised.kind && raised.message.ends_with(&last.message))
+            .unwrap_or(raised)
+    }
+}
+
+fn error_table(lua: &Lua, error: ToolError) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    table.raw_set("kind", error.kind.as_str())?;
+    table.raw_set("message", error.message)?;
+    table.raw_set("path", error.path)?;
+    table.raw_set("details", error.details)?;
+    Ok(table)
+}
+
+fn add_registering(functions: &Table, state: &Rc<TestState>, lua: &Lua, host: &Rc<Host>) -> mlua::Result<()> {
+    let (state, host) = (Rc::clone(state), Rc::clone(host));
+    functions.raw_set(
+        "register",
+        lua.create_function(move |lua, (name, body): (LuaString, Function)| {
+            if host.phase.get() != Phase::TopLevel {
+                return Err(HostError::script(
+                    "test(…) stands at the top level of its file, not inside a test",
+                ));
+            }
+            let place = error::place(lua, &host.files);
+            let line = fakes::split_place(&place, &state.file).map_or(1, |(line, _)| line);
+            let mut names = state.names.borrow_mut();
+            if names.len() >= MAX_TESTS {
+                return Err(HostError::script(format!("more than {MAX_TESTS} tests in a file")));
+            }
+            if state.wanted == Some(names.len()) {
+                host.entry.replace(Some(body));
+            }
+            names.push(TestName { name: clean(&name.to_string_lossy(), MAX_NAME), line });
+            Ok(())
+        })?,
+    )
+}
+
+fn temp_table(state: &Rc<TestState>, lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    table.raw_set(
+        "write",
+        lua.create_function(move |_, (name, text): (String, LuaString)| {
+            shared.with_folder(&of_host, "temp.write", |folder| folder.write(&name, &text.as_bytes()))
+        })?,
+    )?;
+    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    table.raw_set(
+        "read",
+        lua.create_function(move |lua, name: String| {
+            let text = shared.with_folder(&of_host, "temp.read", |folder| folder.read(&name))?;
+            text.map(|text| lua.create_string(text)).transpose()
+        })?,
+    )?;
+    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    table.raw_set(
+        "list",
+        lua.create_function(move |_, ()| shared.with_folder(&of_host, "temp.list", TempFolder::list))?,
+    )?;
+    Ok(table)
+}
+
+/// A tool as a test loaded it.
+struct Loaded {
+    script: Arc<Script>,
+    accept: Accept,
+    fakes: Vec<Fake>,
+}
+
+fn add_loading(
+    functions: &Table,
+    state: &Rc<TestState>,
+    lua: &Lua,
+    host: &Rc<Host>,
+    marks: &Marks,
+) -> mlua::Result<()> {
+    let is_table = |_: &Lua, key: LuaValue| {
+        Ok(matches!(key, LuaValue::String(name) if host_tables().iter().any(|table| name == table.name)))
+    };
+    functions.raw_set("is_table", lua.create_function(is_table)?)?;
+    let home = Home { side: Side::new(lua, marks), host: Rc::clone(host), guard: marks.guard.clone() };
+    let (state, array) = (Rc::clone(state), marks.array.clone());
+    functions.raw_set(
+        "load",
+        lua.create_function(move |lua, (name, options): (LuaValue, Table)| {
+            let LuaValue::String(name) = &name else {
+                let got = type_name(&name);
+                return Err(HostError::script(format!("tool.load: expected a tool's name, got {got}")));
+            };
+            let subject = (state.tools)(&name.to_string_lossy())
+                .map_err(|error| HostError::lua(error.kind, format!("tool.load: {}", error.message)))?;
+            let loaded = Rc::new(load(&state, subject, &options)?);
+            let (state, home, array) = (Rc::clone(&state), home.clone(), array.clone());
+            lua.create_async_function(move |lua, arguments: MultiValue| {
+                let (state, home, array, loaded) =
+                    (Rc::clone(&state), home.clone(), array.clone(), Rc::clone(&loaded));
+                async move {
+                    if home.host.phase.get() != Phase::Function {
+                        return Err(HostError::script(
+                            "a tool is called inside a test, not while the file loads",
+                        ));
+                    }
+                    let _waiting = home.host.wait("a tool")?;
+                    let ended = call(&state, &home, &loaded, &arguments, &array).await;
+                    let result = ended.map_err(|error| {
+                        let raised = HostError::lua(error.kind, error.message.clone());
+                        state.last_error.replace(Some(error));
+                        raised
+                    })?;
+                    convert::to_lua(&lua, &result, &array, BigIntegers::Refuse).map_err(|refusal| {
+                        HostError::script(format!("{}: {}", refusal.path(), refusal.reason))
+                    })
+                }
+            })
+        })?,
+    )
+}
+
+/// A call of a tool, until it ends.
+struct Running<'s>(&'s TestState);
+
+impl<'s> Running<'s> {
+    fn start(state: &'s TestState) -> Result<Self, ToolError> {
+        if state.calls.get() >= MAX_CALLS {
+            let message = format!("more than {MAX_CALLS} calls of tools at a time");
+            return Err(ToolError::new(ToolErrorKind::Script, message));
+        }
+        state.calls.set(state.calls.get() + 1);
+        Ok(Self(state))
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.calls.set(self.0.calls.get().saturating_sub(1));
+    }
+}
+
+/// One call of a loaded tool, in a state of its own.
+async fn call(
+    state: &TestState,
+    home: &Home,
+    loaded: &Loaded,
+    arguments: &MultiValue,
+    array: &Table,
+) -> Result<Value, ToolError> {
+    let name = loaded.script.tool.as_str();
+    state.called.borrow_mut().insert(name.to_owned());
+    let _running = Running::start(state)?;
+    let invalid = |message: String| ToolError::new(ToolErrorKind::InvalidArguments, message);
+    let given = match (arguments.front(), arguments.len()) {
+        (None | Some(LuaValue::Nil), 0 | 1) => Value::Object(Map::new()),
+        (Some(table @ LuaValue::Table(_)), 1) => convert::to_json(table, array)
+            .map_err(|refusal| invalid(format!("`{name}`: {}: {}", refusal.path(), refusal.reason)))?,
+        (other, _) => {
+            let got = other.map_or("nothing", type_name);
+            return Err(invalid(format!(
+                "`{name}` takes its arguments by name, in one table, as in {{ key = \"value\" }}; got {} that \
+                 begin with a {got}",
+                crate::text::count(arguments.len(), "value")
+            )));
+        }
+    };
+    let arguments = (loaded.accept)(given)?;
+    let context = CallContext::default();
+    let left = home.host.control.borrow().as_ref().map_or(0.0, |control| control.seconds_left());
+    // A little more than the test has, so that it is the test that is stopped then.
+    let left = Duration::from_secs_f64(left) + Duration::from_millis(20);
+    let limit = limit(&loaded.script, &context, DEFAULT_TIMEOUT).min(left);
+    let mut vm = Vm::extended(&loaded.script, state.sink.clone(), DEFAULT_MEMORY, &|lua, _, marks| {
+        fakes::install(&loaded.fakes, home, lua, marks)
+    })?;
+    let control = Control::new(limit, None);
+    let (answer, _) = vm.call(&arguments, context, &control).await;
+    let memory = loaded.script.memory.unwrap_or(DEFAULT_MEMORY);
+    answer.map_err(|error| error::placed(error, &loaded.script.file, memory))
+}
+
+/// A tool as `options` want it.
+fn load(state: &TestState, subject: TestSubject, options: &Table) -> mlua::Result<Loaded> {
+    let mut fakes = Vec::new();
+    let mut grants = None;
+    let mut root = None;
+    options.for_each(|key: LuaValue, value: LuaValue| {
+        let key = match &key {
+            LuaValue::String(key) => key.to_string_lossy(),
+            other => error::describe(other),
+        };
+        match (key.as_str(), value) {
+            ("grants", LuaValue::Table(table)) => grants = Some(table),
+            ("root", LuaValue::String(path)) => root = Some(PathBuf::from(path.to_string_lossy())),
+            ("grants" | "root", other) => {
+                let got = type_name(&other);
+                let example = "{ grants = { read = { temp_dir() } }, root = temp_dir() }";
+                return Err(HostError::script(format!(
+                    "tool.load: expected {example}, got a {got} as `{key}`"
+                )));
+            }
+            (_, value) => fakes.push(fake(key, value)?),
+        }
+        Ok(())
+    })?;
+    let base = root.clone().or_else(|| subject.script.root.clone()).or_else(|| state.root.clone());
+    let base = base.unwrap_or_default();
+    let mut permissions = subject.script.permissions.clone();
+    if root.is_some() {
+        for grant in permissions.read.iter_mut().chain(&mut permissions.write) {
+            *grant = PathGrant::new(grant.name.clone(), base.join(&grant.name));
+        }
+    }
+    if let Some(grants) = grants {
+        replace_grants(&mut permissions, &grants, &base)?;
+    }
+    let old = &subject.script;
+    let script = Script {
+        tool: old.tool.clone(),
+        file: old.file.clone(),
+        source: Arc::clone(&old.source),
+        parameters: old.parameters.clone(),
+        is_async: old.is_async,
+        timeout: old.timeout,
+        memory: old.memory,
+        permissions,
+        root: root.or_else(|| old.root.clone()),
+        modules: Arc::clone(&old.modules),
+        compiled: Arc::clone(&old.compiled),
+    };
+    Ok(Loaded { script: Arc::new(script), accept: subject.accept, fakes })
+}
+
+fn fake(table: String, value: LuaValue) -> mlua::Result<Fake> {
+    let Some(doc) = host_tables().iter().find(|doc| doc.name == table) else {
+        let known: Vec<&str> = host_tables().iter().map(|doc| doc.name).collect();
+        let (table, known) = (clean(&table, 60), known.join(", "));
+        let message = format!("tool.load: unknown option `{table}`; there are: grants, root, {known}");
+        return Err(HostError::script(message));
+    };
+    let LuaValue::Table(given) = &value else {
+        let got = type_name(&value);
+        let message = format!("tool.load: expected a table of functions as `{table}`, got a {got}");
+        return Err(HostError::script(message));
+    };
+    let known = || doc.functions.iter().map(|doc| doc.name).chain(doc.values.iter().map(|doc| doc.name));
+    let mut fields = Vec::new();
+    given.for_each(|field: LuaValue, value: LuaValue| {
+        let field = match &field {
+            LuaValue::String(field) => field.to_string_lossy(),
+            other => error::describe(other),
+        };
+        if !doc.functions.is_empty() && !known().any(|name| name == field) {
+            let known = known().collect::<Vec<_>>().join(", ");
+            let message = format!("tool.load: `{table}` has no `{}`; it has {known}", clean(&field, 60));
+            return Err(HostError::script(message));
+        }
+        fields.push((field, value));
+        Ok(())
+    })?;
+    Ok(Fake { table, fields })
+}
+
+/// Takes the lists of `grants` in the place of what the spec allows.
+fn replace_grants(permissions: &mut Permissions, grants: &Table, root: &Path) -> mlua::Result<()> {
+    grants.for_each(|key: String, list: LuaValue| {
+        let wrong = |got: &LuaValue| {
+            let got = type_name(got);
+            let message = format!("tool.load: expected a list of strings as the grant `{key}`, got a {got}");
+            HostError::script(message)
+        };
+        let LuaValue::Table(list) = &list else { return Err(wrong(&list)) };
+        let mut names = Vec::new();
+        for name in list.sequence_values::<LuaValue>() {
+            match name? {
+                LuaValue::String(name) => names.push(name.to_string_lossy()),
+                other => return Err(wrong(&other)),
+            }
+        }
+        let paths = || names.iter().map(|name| PathGrant::new(name, root.join(name))).collect();
+        match key.as_str() {
+            "read" => permissions.read = paths(),
+            "write" => permissions.write = paths(),
+            "net" => permissions.net = names,
+            "run" => permissions.run = names,
+            "env" => permissions.env = names,
+            _ => {
+                let key = clean(&key, 60);
+                let message =
+                    format!("tool.load: unknown grant `{key}`; there are: net, read, write, run, env");
+                return Err(HostError::script(message));
+            }
+        }
+        Ok(())
+    })
+}

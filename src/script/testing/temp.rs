@@ -1,0 +1,113 @@
+//! The folder of a test: made when it is first asked for, removed with everything in it when the test has ended.
+//!
+//! Tests write nowhere else. Names are relative and stay beneath the folder by their text; links are made by tools only,
+//! and these are held to their own grants.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Longest file that a test reads or writes, in bytes.
+const MAX_FILE: usize = 8 << 20;
+/// Most files that are listed.
+const MAX_LISTED: usize = 10_000;
+
+/// A folder of its own, removed when dropped.
+#[derive(Debug)]
+pub(super) struct TempFolder {
+    path: PathBuf,
+}
+
+impl TempFolder {
+    /// A new folder among the system's temporary files, for this user alone.
+    pub(super) fn new() -> Result<Self, String> {
+        let base = std::env::temp_dir();
+        // Seen as the system sees it: a grant is not to be a link.
+        let base = std::fs::canonicalize(&base).unwrap_or(base);
+        for _ in 0..16 {
+            let path = base.join(format!("deftool-test-{}-{:08x}", std::process::id(), fastrand::u32(..)));
+            match make(&path) {
+                Ok(()) => return Ok(Self { path }),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(format!("{}: {error}", path.display())),
+            }
+        }
+        Err(format!("{}: every name is taken", base.display()))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes `text` into the file `name`; makes the folders it needs.
+    pub(super) fn write(&self, name: &str, text: &[u8]) -> Result<(), String> {
+        if text.len() > MAX_FILE {
+            return Err(format!("longer than {} MiB", MAX_FILE >> 20));
+        }
+        let path = self.beneath(name)?;
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        }
+        std::fs::write(path, text).map_err(|error| error.to_string())
+    }
+
+    /// What the file `name` holds; `None`: there is none.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        let path = self.beneath(name)?;
+        match std::fs::metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+            Ok(about) if !about.is_file() => Err(String::from("not a regular file")),
+            Ok(about) if about.len() > MAX_FILE as u64 => Err(format!("longer than {} MiB", MAX_FILE >> 20)),
+            Ok(_) => std::fs::read(path).map(Some).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// The files in it, at every depth, by name.
+    pub(super) fn list(&self) -> Result<Vec<String>, String> {
+        let mut found = Vec::new();
+        let mut pending = vec![self.path.clone()];
+        while let Some(folder) = pending.pop() {
+            for entry in std::fs::read_dir(folder).map_err(|error| error.to_string())?.flatten() {
+                let path = entry.path();
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    pending.push(path);
+                } else if let Ok(name) = path.strip_prefix(&self.path) {
+                    found.push(name.to_string_lossy().replace('\\', "/"));
+                }
+                if found.len() + pending.len() > MAX_LISTED {
+                    return Err(format!("more than {MAX_LISTED} files"));
+                }
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn beneath(&self, name: &str) -> Result<PathBuf, String> {
+        let is_plain = Path::new(name)
+            .components()
+            .all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
+        if name.is_empty() || !is_plain {
+            return Err(String::from("expected a name beneath the test's folder, as in \"notes/today.md\""));
+        }
+        Ok(self.path.join(name))
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        // What a tool still holds open, or was not allowed to be removed, stays behind.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(unix)]
+fn make(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+
+    std::fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn make(path: &Path) -> std::io::Result<()> {
+    std::fs::create_dir(path)
+}

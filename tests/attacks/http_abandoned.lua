@@ -1,0 +1,12 @@
+-- expect: timeout
+-- twice: true
+-- Requests left behind in coroutines must not be found by the next call.
+return function()
+  for i = 1, 10 do
+    task.spawn(function()
+      pcall(coroutine.wrap(function() http.get("http://127.0.0.1/") end))
+    end)
+    coroutine.resume(coroutine.create(function() http.get("http://127.0.0.1/") end))
+  end
+  while true do task.wait(0.01) end
+end

@@ -1,0 +1,122 @@
+//! `deftool bench`, and what `deftool call` says of time and memory.
+
+use serde_json::Value;
+
+use crate::support::project::Project;
+use crate::support::watching::Watching;
+
+#[test]
+fn a_bench_says_how_long_calls_take() {
+    let project = Project::new();
+    let arguments = r#"{"text": "abc"}"#;
+    let ended = project.run(&["bench", "count", arguments, "--time", "50ms", "--concurrency", "4", "--json"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["tool", "thread", "json", "pool", "concurrency", "memory"]);
+    for way in ["thread", "json", "pool"] {
+        let figure = |name: &str| report[way][name].as_f64().unwrap();
+        assert!(figure("calls") >= 1.0 && figure("min_us") > 0.0, "{report}");
+        assert!(
+            figure("min_us") <= figure("median_us") && figure("median_us") <= figure("p99_us"),
+            "{report}"
+        );
+        assert!(figure("p99_us") <= figure("max_us"), "{report}");
+    }
+    let ended = project.run(&["bench", "count", arguments, "-n", "3", "--time", "20ms"]);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert!(lines[0].starts_with("count ") && lines[0].ends_with("calls/s"), "{lines:?}");
+    assert!(lines[1].starts_with("script ") && lines[1].contains(" 3 "), "{lines:?}");
+    assert!(lines[3].starts_with("pool, 64 at a time "), "{lines:?}");
+    assert!(lines[4].ends_with(" at most in a call, of 64.0 MiB"), "{lines:?}");
+}
+
+#[test]
+fn a_bench_that_cannot_be_says_why() {
+    let project = Project::new();
+    let case = |arguments: &[&str], code: i32, said: &str| {
+        let ended = project.run(&[&["bench", "--time", "20ms"], arguments].concat());
+        assert_eq!(ended.code, Some(code), "{arguments:?}: {ended:?}");
+        assert!(ended.stderr.starts_with(said), "{arguments:?}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "");
+    };
+    case(&["broken"], 1, "error[script]: scripts/broken.lua:2: no luck");
+    case(&["count"], 1, "error[invalid_arguments]: `count`: \"text\" is a required property");
+    case(&["gone"], 1, "error[unknown_tool]: no tool called `gone`");
+    case(&["done", r#"{"summary": "x"}"#], 2, "error: `done` is an exit tool");
+    case(&["count", "--concurrency", "0"], 2, "error: --concurrency takes a number from 1 on");
+    project.write(
+        "specs/b.eld",
+        "(deftool :name \"push\" :description \"Push it to where it belongs.\" :args () :allow (:run [\"git\"] :net [\"a.org\"]))",
+    );
+    project.write("scripts/push.lua", "return function() return 1 end");
+    case(
+        &["push"],
+        2,
+        "error: `push` may run programs and reach the network, and would thousands of times; --yes",
+    );
+    assert_eq!(project.run(&["bench", "push", "--yes", "--time", "20ms"]).code, Some(0));
+}
+
+#[test]
+fn a_call_says_what_it_took() {
+    let project = Project::new();
+    let source = "return function(text)
+      local kept = {}
+      for i = 1, 20 do kept[i] = string.rep(text, 1e6 + i) end
+      local sum = 0
+      local start = time.monotonic()
+      while time.monotonic() - start < 0.05 do sum += #kept end
+      kept = nil
+      return sum > 0
+    end";
+    project.write("scripts/count.lua", source.replace("(text)", "(text, times)"));
+    let ended = project.run(&["call", "count", r#"{"text": "a"}"#, "--json"]);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let keys: Vec<&String> = report["timing"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["project_ms", "validation_ms", "load_ms", "run_ms"], "{report}");
+    assert!(report["timing"]["run_ms"].as_f64().unwrap() >= 50.0, "{report}");
+    let peak = report["memory"]["peak_bytes"].as_u64().unwrap();
+    assert!((18_000_000..64 << 20).contains(&peak), "{report}");
+    assert_eq!(report["memory"]["limit_bytes"], 64 << 20);
+    let ended = project.run(&["call", "count", r#"{"text": "a"}"#, "--time"]);
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(ended.stdout, "true\n");
+    assert!(lines[0].starts_with("time   ") && lines[0].contains(", function "), "{lines:?}");
+    assert!(lines[1].starts_with("memory ") && lines[1].ends_with(" MiB at most, of 64.0 MiB"), "{lines:?}");
+    // Where no script ran there is nothing to tell of it.
+    let ended = project.run(&["call", "count", "--time"]);
+    assert_eq!((ended.code, ended.stderr.contains("memory")), (Some(1), false), "{ended:?}");
+}
+
+/// A meter changes nothing: a stop that comes between two looks is not lost.
+#[test]
+fn a_metered_call_is_stopped_at_its_limits() {
+    let project = Project::empty();
+    for (timeout, body) in [("37ms", "while true do end"), ("150ms", "while true do pcall(error) end")] {
+        project.write(
+            "specs/a.eld",
+            format!("(deftool :name \"spin\" :description \"Spin until it is stopped.\" :timeout \"{timeout}\" :args ())"),
+        );
+        project.write("scripts/spin.lua", format!("return function() {body} end"));
+        for _ in 0..3 {
+            let ended = project.run(&["call", "spin", "--json"]);
+            let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+            assert_eq!(report["error"]["kind"], "timeout", "{report}");
+            assert!(report["timing"]["run_ms"].as_f64().unwrap() < 10_000.0, "{report}");
+        }
+    }
+}
+
+#[test]
+fn every_save_is_called() {
+    let project = Project::new();
+    let watching = Watching::start(&project.path("."), "call", &["count", r#"{"text": "abc"}"#, "--json"]);
+    assert_eq!(watching.report()["result"]["length"], 3);
+    project.write("scripts/count.lua", "return function(text, times) return { length = 7 } end");
+    assert_eq!(watching.report()["result"]["length"], 7);
+    project.write("scripts/count.lua", "return function(text, times) return nonsense( end");
+    assert_eq!(watching.report()["error"]["kind"], "load");
+    project.write("scripts/count.lua", "return function(text, times) return { length = 8 } end");
+    assert_eq!(watching.report()["result"]["length"], 8);
+}

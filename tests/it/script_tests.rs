@@ -1,0 +1,312 @@
+//! The tests of scripts: the project in `tests/test_command/scripts`, whose tests pass or fail as their files say, with what
+//! must come out of the failing ones beside it; then which files are run, what is watched, and modules under fakes.
+//!
+//! `DEFTOOL_BLESS=1` writes what came out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deftool::script::{
+    Module, Parameter, Script, TestEnd, TestFile, TestLimits, TestSubject, list_tests, run_test,
+};
+use deftool::tool::{ToolError, ToolErrorKind};
+use serde_json::{Value, json};
+
+use crate::support::project::{Ended, Project, command_in};
+use crate::support::watching::Watching;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/test_command/scripts")
+}
+
+fn deftool(arguments: &[&str]) -> Ended {
+    let mut command = command_in(&root(), arguments);
+    Ended::of(command.env_remove("CLICOLOR_FORCE").output().unwrap())
+}
+
+fn report(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+}
+
+const PASSING: [&str; 3] =
+    ["scripts/vocabulary_test.lua", "scripts/tools_test.lua", "scripts/lib/dates_test.luau"];
+
+#[test]
+fn what_the_vocabulary_promises() {
+    let before = folders();
+    let ended = deftool(&[&["test"], &PASSING[..]].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let left: Vec<_> = folders().into_iter().filter(|folder| !before.contains(folder)).collect();
+    // Other tests may be running: none of these is of a process that has ended.
+    assert!(left.iter().all(|folder| is_running(folder)), "{left:?} stayed behind");
+    assert_eq!(deftool(&["check"]).code, Some(0), "no test is an unused script");
+}
+
+fn folders() -> Vec<PathBuf> {
+    let entries = fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("deftool-test-"));
+    ours.map(|entry| entry.path()).collect()
+}
+
+fn is_running(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+    let process = name.split('-').nth(2).unwrap().to_owned();
+    Path::new("/proc").join(process).exists()
+}
+
+#[test]
+fn each_failure_says_what_and_where() {
+    let ended = deftool(&["test", "--timeout", "1s"]);
+    assert_eq!(ended.code, Some(1));
+    let failing: Vec<&str> = ended.stdout.lines().filter(|line| !line.starts_with("ok ")).collect();
+    let (written, path) = (failing.join("\n") + "\n" + &ended.stderr, root().join("../scripts.txt"));
+    if std::env::var("DEFTOOL_BLESS").is_ok() {
+        fs::write(path, written).unwrap();
+        return;
+    }
+    assert_eq!(written, fs::read_to_string(path).unwrap());
+}
+
+#[test]
+fn programs_get_the_same() {
+    let ended = deftool(&["test", "--timeout", "1s", "--format", "json", "scripts/failures_test.lua"]);
+    let report = report(&ended);
+    assert_eq!(ended.code, Some(1));
+    let results = report["results"].as_array().unwrap();
+    let keys: Vec<&String> = results[0].as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "kind",
+            "name",
+            "ok",
+            "file",
+            "line",
+            "column",
+            "end_line",
+            "end_column",
+            "message",
+            "tools",
+            "failure",
+            "failed_at",
+            "details",
+            "log",
+            "elapsed_ms",
+        ]
+    );
+    assert_eq!(results[0]["kind"], "script");
+    assert_eq!(results[0]["failed_at"]["line"], 6);
+    let failures: Vec<&str> = results.iter().map(|result| result["failure"].as_str().unwrap()).collect();
+    for kind in ["expectation", "script", "timeout", "memory", "load"] {
+        assert!(failures.contains(&kind), "{failures:?}");
+    }
+    let calls = results.iter().find(|result| result["name"] == "a tool that fails").unwrap();
+    assert_eq!(calls["tools"], json!(["misbehave"]));
+    assert_eq!((&report["summary"]["tests"], &report["summary"]["test_files"]), (&json!(15), &json!(1)));
+    // One test is one case, in a suite of its file.
+    let xml = deftool(&["test", "--timeout", "1s", "--format", "junit", "scripts/failures_test.lua"]).stdout;
+    assert_eq!((xml.matches("<testcase ").count(), xml.matches("<testsuite ").count()), (15, 1), "{xml}");
+    assert!(xml.contains("name=\"scripts/failures_test.lua: spins\""), "{xml}");
+    assert!(!xml.contains('\u{1b}'));
+}
+
+const SPEC: &str = "(deftool :name \"count\" :description \"Count what there is to be counted.\"
+ :args ((:name \"text\" :type string :description \"What is counted.\"))
+ :accepts [(:text \"a\")])
+(deftool :name \"other\" :description \"Do something else than to count.\" :args ())\n";
+const COUNT: &str = "return function(text) return #text end\n";
+const OTHER: &str = "return function() end\n";
+const TEST: &str =
+    "test(\"counts\", function() expect(tool.load(\"count\")({ text = \"abc\" })).is(3) end)\n";
+
+fn project() -> Project {
+    let project = Project::empty();
+    project.write("specs/a.eld", SPEC);
+    project.write("scripts/count.lua", COUNT);
+    project.write("scripts/other.lua", OTHER);
+    project.write("scripts/count_test.lua", TEST);
+    project
+}
+
+#[test]
+fn which_tests_are_run() {
+    let project = project();
+    project.write(
+        "scripts/deep/down/b_test.luau",
+        "test(\"b\", function() end) test(\"counted\", function() end)",
+    );
+    project.write("scripts/.hidden_test.lua", "nonsense");
+    let case = |arguments: &[&str], code: i32, said: &str| {
+        let ended = project.run(&[&["test"], arguments].concat());
+        assert_eq!(
+            (ended.code, ended.stderr.lines().next()),
+            (Some(code), Some(said)),
+            "{arguments:?}: {ended:?}"
+        );
+    };
+    let all = "1 example of 1 tool, 3 tests in 2 files: 4 ok; 1 tool without examples and tests";
+    case(&[], 0, all);
+    case(&["."], 0, all);
+    case(&["--filter", "count"], 0, "1 example of 1 tool, 2 tests in 2 files: 3 ok");
+    case(&["--filter", "counted"], 0, "1 test in 1 file: 1 ok");
+    case(&["--filter", "b_test"], 0, "2 tests in 1 file: 2 ok");
+    case(&["--filter", "nobody"], 2, "error: no tool and no test has `nobody` in its name");
+    case(&["scripts/count_test.lua"], 0, "1 test in 1 file: 1 ok");
+    case(&["scripts/deep/down/b_test.luau", "scripts/count_test.lua"], 0, "3 tests in 2 files: 3 ok");
+    // With a script come the tests that are called after it; with a spec none.
+    case(&["scripts/count.lua"], 0, "1 example of 1 tool, 1 test in 1 file: 2 ok");
+    case(&["specs/a.eld"], 0, "1 example of 1 tool: 1 ok; 1 tool without examples");
+    // A tool may be called so, too.
+    let spec = SPEC.to_owned()
+        + "(deftool :name \"run_test\" :description \"Run the tests of a project.\" :args ())";
+    project.write("specs/a.eld", spec);
+    project.write("scripts/run_test.lua", OTHER);
+    case(&[], 0, "1 example of 1 tool, 3 tests in 2 files: 4 ok; 2 tools without examples and tests");
+    assert_eq!(project.run(&["check"]).stderr, "3 tools in 1 file: all good\n");
+}
+
+#[test]
+fn a_broken_tool_fails_the_tests_that_load_it() {
+    let project = project();
+    project.write("scripts/count.lua", "return function(");
+    let ended = project.run(&["test", "--format", "json"]);
+    let report = report(&ended);
+    assert_eq!((ended.code, report["results"][0]["ok"].as_bool()), (Some(1), Some(true)), "the example");
+    let message = report["results"][1]["message"].as_str().unwrap();
+    assert!(message.starts_with("tool.load: scripts/count.lua:1: "), "{message}");
+    project.write("specs/a.eld", SPEC.replace(":type string", ":type strin"));
+    let report = self::report(&project.run(&["test", "--format", "json"]));
+    let message = report["results"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with("tool.load: the spec of `count` has errors: specs/a.eld:2:"), "{message}");
+}
+
+#[test]
+fn every_save_is_tested() {
+    let project = project();
+    let watching = Watching::start(&project.path("."), "test", &["--format", "json"]);
+    assert_eq!(watching.report()["summary"]["ok"], 2);
+    for (file, content, ok, failed) in [
+        ("scripts/count.lua", "return function(text) return 4 end", 1, 1),
+        ("scripts/count.lua", COUNT, 2, 0),
+        ("scripts/count_test.lua", "test(\"no\", function() expect(1).is(2) end)", 1, 1),
+        ("scripts/lib/new_test.lua", "test(\"new\", function() end)", 2, 1),
+    ] {
+        project.write(file, content);
+        let summary = watching.report()["summary"].clone();
+        assert_eq!((&summary["ok"], &summary["failed"]), (&json!(ok), &json!(failed)), "{file}: {summary}");
+    }
+}
+
+/// What a test prints cannot reach the terminal, and a storm of it ends.
+#[test]
+fn hostile_tests_are_told_safely() {
+    let project = project();
+    project.write(
+        "scripts/count_test.lua",
+        "test(\"\\27[2J\\u{202e}name\\n\", function()
+           for i = 1, 1e5 do print(string.rep(\"\\27]0;x\\7\", 1000)) end
+           error(\"\\27[31m\" .. string.rep(\"y\", 1e6))
+         end)
+         test(string.rep(\"long\", 1e5), function() end)
+         for i = 1, 20 do test(\"t\" .. i, function() while true do end end) end",
+    );
+    for format in ["human", "json", "junit"] {
+        let started = Instant::now();
+        let ended = project.run(&["test", "--timeout", "50ms", "--format", format]);
+        assert_eq!(ended.code, Some(1));
+        assert!(started.elapsed() < Duration::from_secs(60));
+        let shown = ended.stdout + &ended.stderr;
+        assert!(shown.len() < 2_000_000, "{format}: {}", shown.len());
+        let is_harmful = |c: char| c != '\n' && (c.is_control() || (format == "human" && c == '\u{202e}'));
+        assert!(!shown.contains(is_harmful), "{format}");
+    }
+}
+
+fn subject(script: Script) -> TestSubject {
+    let accept = |value: Value| match value {
+        Value::Object(arguments) => Ok(arguments),
+        _ => Err(ToolError::new(ToolErrorKind::InvalidArguments, "no object")),
+    };
+    TestSubject { script: Arc::new(script), accept: Arc::new(accept) }
+}
+
+fn run_on(test: &str, tool: impl Fn() -> Script + Send + Sync + 'static) -> TestEnd {
+    let find = move |_: &str| Ok(subject(tool()));
+    let script = Arc::new(Script::new("probe_test", "scripts/probe_test.lua", test));
+    let file = TestFile { script, tools: Arc::new(find) };
+    assert_eq!(list_tests(&file).unwrap().len(), 1);
+    run_test(&file, 0, &TestLimits::default())
+}
+
+/// A module that a tool requires sees the fakes that the tool sees.
+#[test]
+fn fakes_reach_modules() {
+    let tool = || {
+        let source =
+            "local lib = require('./lib/clock') return function(n) return { lib.now(), time.now(), n } end";
+        let mut script = Script::new("probe", "scripts/probe.lua", source);
+        script.parameters = vec![Parameter::new("n")];
+        let module = "return { now = function() return time.now() end }";
+        script.modules = vec![Arc::new(Module::new("scripts/lib/clock.lua", module))].into();
+        script
+    };
+    let end = run_on(
+        "test('t', function()
+           local probe = tool.load('probe', { time = { now = mock(9) } })
+           expect(probe({ n = 1 })).equals({ 9, 9, 1 })
+           expect(tool.load('probe')({ n = 1 })).never.equals({ 9, 9, 1 })
+         end)",
+        tool,
+    );
+    assert_eq!(end.failure, None);
+    assert!(end.tools.contains("probe"));
+}
+
+/// The tool's own memory limit holds, and the test goes on.
+#[test]
+fn a_tool_has_limits_of_its_own() {
+    let tool = || {
+        let mut script =
+            Script::new("probe", "scripts/probe.lua", "return function() return #string.rep('x', 3e6) end");
+        script.memory = Some(1 << 20);
+        script
+    };
+    let test = "test('t', function()
+        expect(tool.load('probe')).fails({ kind = 'memory', message = '1024 KiB' })
+        expect(#string.rep('x', 3e6)).is(3e6)
+      end)";
+    assert_eq!(run_on(test, tool).failure, None);
+}
+
+/// What passes between states ends with them, and what cannot pass is told.
+#[test]
+fn what_crosses_between_states() {
+    let tool = || {
+        let source = "return function()
+            local seen = {}
+            http.get(function(x) seen[#seen + 1] = x return x + 1 end, { 1, { 2 } }, buffer.fromstring('b'))
+            local deep = {} deep.deep = deep
+            local ok, cycle = pcall(http.get, deep)
+            local ok2, thread = pcall(http.get, coroutine.create(print))
+            return { seen = seen, cycle = cycle, thread = thread }
+          end";
+        Script::new("probe", "scripts/probe.lua", source)
+    };
+    let test = "local kept
+      test('t', function()
+        local get = function(called, list, bytes)
+          kept = called
+          expect(called(1)).is(2)
+          expect(list).equals({ 1, { 2 } })
+          expect(buffer.tostring(bytes)).is('b')
+        end
+        local result = tool.load('probe', { http = { get = get } })()
+        expect(result.seen).equals({ 1 })
+        expect(result.cycle).contains('contains itself')
+        expect(result.thread).contains('a thread cannot pass')
+        expect(function() kept(1) end).fails('has ended')
+      end)";
+    assert_eq!(run_on(test, tool).failure, None);
+}

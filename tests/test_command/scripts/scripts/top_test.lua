@@ -1,0 +1,2 @@
+local function fail() error("at the top") end
+fail()

@@ -1,0 +1,2 @@
+test("later", function() end)
+convert({})
