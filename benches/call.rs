@@ -4,10 +4,13 @@
 // A benchmark that cannot go on ends.
 #![allow(clippy::unwrap_used)]
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use deftool::schema::ArgumentValidator;
-use deftool::script::{LocalVm, Parameter, RunnerOptions, Script, ScriptRunner, ScriptSink, check_script};
+use deftool::script::{
+    Isolation, LocalVm, Parameter, ProcessOptions, RunnerOptions, Script, ScriptRunner, ScriptSink,
+    check_script,
+};
 use deftool::tool::{CallContext, ToolCall};
 use divan::{Bencher, black_box};
 use serde_json::{Value, json};
@@ -36,8 +39,15 @@ fn validator() -> ArgumentValidator {
 }
 
 fn main() {
+    // The child's side of `through_a_process`.
+    if std::env::args().nth(1).as_deref() == Some(CHILD) {
+        deftool::script::serve_isolated().unwrap();
+        return;
+    }
     divan::main();
 }
+
+const CHILD: &str = "script-host";
 
 /// JSON text → validate → call → JSON text.
 #[divan::bench(sample_size = 100)]
@@ -89,27 +99,98 @@ fn check(bencher: Bencher) {
     bencher.bench_local(|| check_script(&Script::new("t", "t.lua", black_box(WEATHER))).unwrap());
 }
 
+/// A thousand waits of no time in a script; beside it, what the runtime takes for them.
+#[divan::bench(sample_count = 20)]
+fn a_thousand_waits(bencher: Bencher) {
+    let source = "return function() for i = 1, 1000 do task.wait(0) end end";
+    let script = Arc::new(Script::new("waits", "scripts/waits.lua", source));
+    let mut vm = LocalVm::new(script, ScriptSink::default()).unwrap();
+    let arguments = serde_json::Map::new();
+    bencher.bench_local(|| vm.call(&arguments, CallContext::default()).unwrap());
+}
+
+#[divan::bench(sample_count = 20)]
+fn a_thousand_waits_without_a_script(bencher: Bencher) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    bencher.bench_local(|| {
+        runtime.block_on(async {
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+            }
+        });
+    });
+}
+
 /// Through the runner's threads, one call after another.
 #[divan::bench(sample_count = 20, sample_size = 200)]
 fn through_the_runner(bencher: Bencher) {
-    run_batch(bencher, 1);
+    run_batch(bencher, 1, RunnerOptions::default(), weather());
 }
 
-/// Through the runner's threads, 64 calls at a time; the figure is for 64.
+/// Through the runner's threads, 64 calls at a time; the throughput is in calls.
 #[divan::bench(sample_count = 20, sample_size = 20)]
 fn through_the_runner_64(bencher: Bencher) {
-    run_batch(bencher, 64);
+    run_batch(bencher, 64, RunnerOptions::default(), weather());
 }
 
-fn run_batch(bencher: Bencher, at_a_time: usize) {
+/// Calls that compute for a while, on as many threads; the throughput is in calls.
+#[divan::bench(args = [1, 2], sample_count = 20, sample_size = 2)]
+fn computing_on_threads(bencher: Bencher, threads: usize) {
+    run_batch(
+        bencher,
+        64,
+        RunnerOptions { threads, max_threads: threads, ..RunnerOptions::default() },
+        computing(),
+    );
+}
+
+/// Through a warm child process, one call after another.
+#[divan::bench(sample_count = 20, sample_size = 200)]
+fn through_a_process(bencher: Bencher) {
+    run_batch(bencher, 1, in_processes(), weather());
+}
+
+/// Through warm child processes, 64 calls at a time; the throughput is in calls.
+#[divan::bench(sample_count = 20, sample_size = 20)]
+fn through_processes_64(bencher: Bencher) {
+    run_batch(bencher, 64, in_processes(), weather());
+}
+
+/// A child process started for one call and ended after it.
+#[divan::bench(sample_count = 50, sample_size = 1)]
+fn a_new_process(bencher: Bencher) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let runner = ScriptRunner::new(RunnerOptions::default());
     let script = weather();
-    let arguments = serde_json::from_str::<Value>(ARGUMENTS).unwrap();
-    let call = || {
-        let arguments = arguments.as_object().cloned().unwrap();
-        let call = ToolCall { id: String::new(), name: String::from("get_weather"), arguments };
-        runner.call(Arc::clone(&script), call, CallContext::default())
-    };
-    bencher.bench_local(|| runtime.block_on(futures_util::future::join_all((0..at_a_time).map(|_| call()))));
+    bencher.bench_local(|| {
+        let runner = ScriptRunner::new(in_processes());
+        runtime.block_on(runner.call(Arc::clone(&script), call_of_weather(), CallContext::default())).unwrap()
+    });
+}
+
+/// Loops for some 100 µs.
+fn computing() -> Arc<Script> {
+    let source = "return function() local n = 0 for i = 1, 20000 do n += i % 7 end return n end";
+    Arc::new(Script::new("compute", "scripts/compute.lua", source))
+}
+
+fn in_processes() -> RunnerOptions {
+    let isolation = Isolation::Processes(ProcessOptions::this_program([CHILD]).unwrap());
+    RunnerOptions { isolation, ..RunnerOptions::default() }
+}
+
+fn call_of_weather() -> ToolCall {
+    static CALL: LazyLock<ToolCall> = LazyLock::new(|| {
+        let arguments = serde_json::from_str(ARGUMENTS).unwrap();
+        ToolCall { id: String::new(), name: String::from("get_weather"), arguments }
+    });
+    CALL.clone()
+}
+
+fn run_batch(bencher: Bencher, at_a_time: usize, options: RunnerOptions, script: Arc<Script>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runner = ScriptRunner::new(options);
+    let call = || runner.call(Arc::clone(&script), call_of_weather(), CallContext::default());
+    let batch = || runtime.block_on(futures_util::future::join_all((0..at_a_time).map(|_| call())));
+    assert!(batch().iter().all(Result::is_ok));
+    bencher.counter(divan::counter::ItemsCount::new(at_a_time)).bench_local(batch);
 }

@@ -60,6 +60,9 @@ pub(super) enum Command {
     Trust(TrustOptions),
     /// Look for what is wrong with this set-up
     Doctor(DoctorOptions),
+    /// Run scripts for the deftool that started this one
+    #[command(hide = true)]
+    ScriptHost,
 }
 
 #[derive(Debug, Args)]
@@ -261,9 +264,21 @@ pub(super) enum TestFormat {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Scripts")]
 pub(super) struct ScriptOptions {
+    /// Where scripts run; `process`: in processes of their own, which can be killed, for scripts that one does not trust
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Isolate::Threads)]
+    pub(super) isolate: Isolate,
     /// Let scripts use all that their specs allow them, in this run
     #[arg(long)]
     pub(super) trust: bool,
+}
+
+/// Where scripts run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Isolate {
+    /// On threads of this process
+    Threads,
+    /// In child processes
+    Process,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -3,16 +3,24 @@
 use std::sync::Arc;
 
 use super::CliError;
-use super::args::ScriptOptions;
+use super::args::{Isolate, ScriptOptions};
 use super::script_log;
-use crate::script::{RunnerOptions, ScriptRunner};
+use crate::script::{Isolation, ProcessOptions, RunnerOptions, ScriptRunner};
 
-/// The threads that the scripts of a command run on.
+/// The command that makes this program a child of `--isolate process`.
+const SCRIPT_HOST: &str = "script-host";
+
+/// The threads, or processes, that the scripts of a command run on.
 ///
 /// # Errors
 /// When the options cannot be met.
-#[allow(clippy::unnecessary_wraps)]
-pub(super) fn start(_: &ScriptOptions) -> Result<Arc<ScriptRunner>, CliError> {
-    let options = RunnerOptions { sink: script_log::sink(), ..RunnerOptions::default() };
+pub(super) fn start(options: &ScriptOptions) -> Result<Arc<ScriptRunner>, CliError> {
+    let isolation = match options.isolate {
+        Isolate::Threads => Isolation::Threads,
+        Isolate::Process => {
+            Isolation::Processes(ProcessOptions::this_program([SCRIPT_HOST]).map_err(CliError::Runtime)?)
+        }
+    };
+    let options = RunnerOptions { sink: script_log::sink(), isolation, ..RunnerOptions::default() };
     Ok(Arc::new(ScriptRunner::new(options)))
 }

@@ -110,6 +110,11 @@ fn locate(project: Option<&Path>) -> Result<Place, CliError> {
     Ok(Place { current, folder })
 }
 
+/// The child's side of `--isolate process`.
+fn script_host() -> Result<Exit, CliError> {
+    crate::script::serve_isolated().map(|()| Exit::Clean).map_err(CliError::Runtime)
+}
+
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
     // clap itself exits with 2 on wrong usage and 0 on --help and --version.
@@ -132,6 +137,7 @@ pub fn main() -> ExitCode {
         Command::Rule(options) => rule::run(&options),
         Command::Trust(options) => trust::run(&options),
         Command::Doctor(options) => doctor::run(&options),
+        Command::ScriptHost => script_host(),
     };
     match result {
         Ok(exit) => match output::stdout_error() {

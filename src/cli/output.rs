@@ -183,6 +183,24 @@ pub(super) fn print_text(text: &str) {
     }
 }
 
+/// JSON with the characters that a terminal obeys written as escapes: to a program it is the same.
+pub(super) fn harmless(json: String) -> String {
+    let is_harmful = |c: char| is_control(c) && c != '\n';
+    if !json.contains(is_harmful) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len() + 64);
+    for c in json.chars() {
+        if is_harmful(c) {
+            // All of them lie in strings, and none beyond the first 65,536.
+            let _ = std::fmt::Write::write_fmt(&mut text, format_args!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
 /// `text` without characters that a terminal obeys, line ends and tabs excepted.
 pub(super) fn clean(text: &str) -> String {
     let is_harmful = |c: char| is_control(c) && !matches!(c, '\n' | '\t');

@@ -6,7 +6,9 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
-use super::output::{clean, cut, print, print_text, say, say_kind, stderr_is_terminal, stdout_is_terminal};
+use super::output::{
+    clean, cut, harmless, print, print_text, say, say_kind, stderr_is_terminal, stdout_is_terminal,
+};
 use crate::request::{Event, FailReason, FinalState, FinishReason, Outcome};
 
 /// Arguments and results are shown up to this many characters.
@@ -14,7 +16,7 @@ const MAX_SHOWN: usize = 160;
 
 /// One event as a line of JSON.
 pub(super) fn show_json(event: &Event) {
-    print(&format!("{}\n", serde_json::to_string(event).unwrap_or_default()));
+    print(&format!("{}\n", harmless(serde_json::to_string(event).unwrap_or_default())));
 }
 
 /// Shows events as they come.

@@ -160,10 +160,7 @@ impl Control {
     /// The error that a call stopped for `reason` ends with.
     pub(super) fn error(&self, reason: Stop) -> ToolError {
         match reason {
-            Stop::Timeout => ToolError::new(
-                ToolErrorKind::Timeout,
-                format!("the script was stopped at its time limit of {}", human(self.timeout)),
-            ),
+            Stop::Timeout => timed_out(self.timeout),
             Stop::SlowLoad => ToolError::new(
                 ToolErrorKind::Load,
                 format!("the script's top level ran longer than {}", human(super::TOP_LEVEL_LIMIT)),
@@ -182,6 +179,14 @@ impl Stop {
             .into_iter()
             .find(|reason| *reason as u8 == code)
     }
+}
+
+/// The error of a call that reached its `limit`.
+pub(super) fn timed_out(limit: Duration) -> ToolError {
+    ToolError::new(
+        ToolErrorKind::Timeout,
+        format!("the script was stopped at its time limit of {}", human(limit)),
+    )
 }
 
 /// Nanoseconds since the process first asked.
@@ -269,7 +274,10 @@ impl Watch {
 
 impl Watchdog {
     fn start() -> Self {
-        let state = Arc::new((Mutex::new(Watch { wakes_at: u64::MAX, ..Watch::default() }), Condvar::new()));
+        let mut first = Watch { wakes_at: u64::MAX, ..Watch::default() };
+        // Never due, and so always there: a map that empties with each call would be allocated anew for the next.
+        first.insert(u64::MAX, Due::Once(Box::new(|| {})));
+        let state = Arc::new((Mutex::new(first), Condvar::new()));
         let shared = Arc::clone(&state);
         let spawned = std::thread::Builder::new()
             .name(String::from("deftool-watchdog"))

@@ -7,9 +7,10 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use mlua::{Error as LuaError, Lua, Table, Value as LuaValue};
+use mlua::{Error as LuaError, Lua, LuaString, Table, Value as LuaValue};
 
 use super::convert::{Reason, Refusal, type_name};
+use crate::text::is_control;
 use crate::tool::{ToolError, ToolErrorKind};
 
 /// Longest message, in characters.
@@ -19,8 +20,8 @@ const MAX_FRAMES: usize = 20;
 /// Deepest frame that is looked at for one.
 const MAX_LEVELS: usize = 250;
 
-/// Luau's message for an allocation beyond the limit; it has no position and cannot be told from a script's own
-/// `error("not enough memory", 0)`, which ends that script only.
+/// Luau's message for an allocation beyond the limit; it has no position, and the prelude sees to it that no script
+/// raises a text of its own that is the same.
 pub(super) const OUT_OF_MEMORY: &str = "not enough memory";
 
 /// A failure of a host function, with the kind that the call ends with unless the script catches it.
@@ -59,7 +60,7 @@ pub(super) enum Raised {
 pub(super) fn read_raised(value: &LuaValue, failure_mark: &Table) -> Raised {
     match value {
         LuaValue::String(text) if text.as_bytes() == OUT_OF_MEMORY.as_bytes() => Raised::Memory,
-        LuaValue::String(text) => Raised::Placed(friendly(&text.to_string_lossy())),
+        LuaValue::String(text) => Raised::Placed(friendly(&beginning(text))),
         LuaValue::Error(error) => read_error(error),
         LuaValue::Table(table) if is_marked(table, failure_mark) => {
             Raised::Failure(message_of(table).unwrap_or_else(|| String::from("the tool failed")))
@@ -206,8 +207,7 @@ pub(super) fn clean(text: &str, most: usize) -> String {
         }
         cleaned.push(match character {
             '\n' | '\t' => character,
-            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' => '\u{FFFD}',
-            _ if character.is_control() => '\u{FFFD}',
+            _ if is_control(character) => '\u{FFFD}',
             _ => character,
         });
     }
@@ -221,7 +221,7 @@ pub(super) fn describe(value: &LuaValue) -> String {
         LuaValue::Boolean(flag) => flag.to_string(),
         LuaValue::Integer(integer) => integer.to_string(),
         LuaValue::Number(number) => number.to_string(),
-        LuaValue::String(text) => clean(&text.to_string_lossy(), MAX_MESSAGE),
+        LuaValue::String(text) => clean(&beginning(text), MAX_MESSAGE),
         LuaValue::Error(error) => clean(&root(error).to_string(), MAX_MESSAGE),
         LuaValue::LightUserData(_)
         | LuaValue::Vector(_)
@@ -243,9 +243,16 @@ fn is_marked(table: &Table, mark: &Table) -> bool {
 
 fn message_of(table: &Table) -> Option<String> {
     match table.raw_get::<LuaValue>("message") {
-        Ok(LuaValue::String(text)) => Some(text.to_string_lossy()),
+        Ok(LuaValue::String(text)) => Some(beginning(&text)),
         _ => None,
     }
+}
+
+/// As much of `text` as a message may have: what a script raises may be as long as its memory.
+fn beginning(text: &LuaString) -> String {
+    let bytes = text.as_bytes();
+    String::from_utf8_lossy(bytes.get(..bytes.len().min(MAX_MESSAGE * 4 + 4)).unwrap_or_default())
+        .into_owned()
 }
 
 /// The first cause of `error`.

@@ -45,6 +45,15 @@ pub(super) async fn blocking<T: Send + 'static>(
     handle.await.unwrap_or_else(|error| Err(internal(&error.to_string())))
 }
 
+/// Runs `work` to its end, whoever goes away meanwhile.
+///
+/// # Errors
+/// When the threads cannot start.
+pub(super) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Result<(), HostError> {
+    drop(runtime()?.spawn(work));
+    Ok(())
+}
+
 fn runtime() -> Result<&'static Runtime, HostError> {
     RUNTIME.as_ref().map_err(|error| internal(error))
 }

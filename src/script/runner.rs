@@ -1,4 +1,4 @@
-//! Scripts on threads of their own.
+//! Scripts on threads of their own; [`isolate`](super::isolate) has them in processes.
 //!
 //! Calls wait in one queue; threads take from it whenever they are free to run something, so that a script which
 //! holds its thread gets no new neighbours and no call waits behind it. A call that has waited 50 ms in the queue
@@ -23,21 +23,22 @@ use tokio::task::LocalSet;
 use super::control::{Control, Stop, lock, run_after};
 use super::error;
 use super::host::ScriptSink;
+use super::isolate::{Isolate, Isolation};
 use super::local::limit;
 use super::pool::Pool;
 use super::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, Script};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
 /// A call that is in the queue for this long makes another thread start.
-const PATIENCE: Duration = Duration::from_millis(50);
+pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 /// A thread beyond the usual number ends after this long without a call.
-const IDLE: Duration = Duration::from_secs(10);
+pub(super) const IDLE: Duration = Duration::from_secs(10);
 /// Most calls in the queue.
-const MAX_QUEUE: usize = 10_000;
+pub(super) const MAX_QUEUE: usize = 10_000;
 /// Most calls that one thread runs at a time: each holds a state of its own.
 const MAX_PER_THREAD: usize = 256;
 /// Stack of a script thread: Luau bounds its own depth of C calls at 200.
-const STACK: usize = 4 << 20;
+pub(super) const STACK: usize = 4 << 20;
 
 /// How a [`ScriptRunner`] works.
 #[derive(Debug, Clone)]
@@ -52,6 +53,9 @@ pub struct RunnerOptions {
     pub memory: u64,
     /// Where log lines and progress go.
     pub sink: ScriptSink,
+    /// Whether calls run on threads of this process or in processes of their own, of which there are then as many as
+    /// there would be threads.
+    pub isolation: Isolation,
 }
 
 impl Default for RunnerOptions {
@@ -63,13 +67,16 @@ impl Default for RunnerOptions {
             timeout: DEFAULT_TIMEOUT,
             memory: DEFAULT_MEMORY,
             sink: ScriptSink::default(),
+            isolation: Isolation::Threads,
         }
     }
 }
 
-/// Runs scripts on threads of its own; cheap to call from any executor.
+/// Runs scripts on threads of its own, or in processes of its own; cheap to call from any executor.
 pub struct ScriptRunner {
     shared: Arc<Shared>,
+    /// In place of threads.
+    isolate: Option<Arc<Isolate>>,
 }
 
 struct Shared {
@@ -104,9 +111,20 @@ struct Job {
 }
 
 impl ScriptRunner {
-    /// A runner; its threads start with its first call.
+    /// A runner; its threads or processes start with its first call.
     pub fn new(options: RunnerOptions) -> Self {
+        let isolate = match &options.isolation {
+            Isolation::Threads => None,
+            Isolation::Processes(processes) => Some(Isolate::new(
+                processes.clone(),
+                options.threads,
+                options.max_threads,
+                options.memory,
+                options.sink.clone(),
+            )),
+        };
         Self {
+            isolate,
             shared: Arc::new(Shared { options, state: Mutex::default(), look_due: AtomicBool::new(false) }),
         }
     }
@@ -123,12 +141,22 @@ impl ScriptRunner {
         call: ToolCall,
         context: CallContext,
     ) -> BoxFuture<'static, Result<Value, ToolError>> {
+        let timeout = limit(&script, &context, self.shared.options.timeout);
+        let memory = script.memory.unwrap_or(self.shared.options.memory);
+        if let Some(isolate) = &self.isolate {
+            let isolate = Arc::clone(isolate);
+            return Box::pin(async move {
+                let file = script.file.clone();
+                let answer = isolate.call(script, call, context, timeout).await;
+                answer.map_err(|error| error::placed(error, &file, memory))
+            });
+        }
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let (sender, receiver) = oneshot::channel();
-            let control = Control::new(limit(&script, &context, shared.options.timeout), Some(sender));
+            let control = Control::new(timeout, Some(sender));
             let _canceller = CancelOnDrop(Arc::clone(&control));
-            let (file, memory) = (script.file.clone(), script.memory.unwrap_or(shared.options.memory));
+            let file = script.file.clone();
             submit(&shared, Job { script, call, context, control })?;
             let answer = receiver.await.unwrap_or_else(|_| {
                 Err(ToolError::new(
@@ -143,6 +171,9 @@ impl ScriptRunner {
 
 impl Drop for ScriptRunner {
     fn drop(&mut self) {
+        if let Some(isolate) = &self.isolate {
+            isolate.close();
+        }
         let mut state = lock(&self.shared.state);
         state.closed = true;
         let waiting = std::mem::take(&mut state.queue);
@@ -179,10 +210,7 @@ fn submit(shared: &Arc<Shared>, job: Job) -> Result<(), ToolError> {
         return Err(closed());
     }
     if state.queue.len() >= MAX_QUEUE {
-        return Err(ToolError::new(
-            ToolErrorKind::Internal,
-            format!("{MAX_QUEUE} calls of scripts are waiting already"),
-        ));
+        return Err(queue_is_full());
     }
     state.queue.push_back(job);
     wake_one(shared, &mut state)?;
@@ -399,6 +427,11 @@ async fn run_job(job: Job, pool: &RefCell<Pool>) {
     control.answer(answer);
 }
 
-fn closed() -> ToolError {
+pub(super) fn closed() -> ToolError {
     ToolError::new(ToolErrorKind::Canceled, "the script runner has ended")
+}
+
+pub(super) fn queue_is_full() -> ToolError {
+    let message = format!("{MAX_QUEUE} calls of scripts are waiting already");
+    ToolError::new(ToolErrorKind::Internal, message)
 }

@@ -142,6 +142,21 @@ function table.move(from, first, last, at, ...)
   return move(from, first, last, at, ...)
 end
 
+-- Out of memory is told by Luau's text alone, which no script may raise as its own: it would pass through its pcall.
+_G.error = function(value, level)
+  if value == "not enough memory" then
+    value = "the script says: not enough memory"
+  end
+  error(value, if level == 0 then 0 else (tonumber(level) or 1) + 1)
+end
+
+-- The random numbers of a state go on from call to call; a call that chose where they begin has its state to itself.
+local randomseed, spoil = math.randomseed, host.spoil
+function math.randomseed(...)
+  spoil()
+  return randomseed(...)
+end
+
 _G.coroutine = safe_coroutine
 _G.debug = { traceback = debug.traceback }
 -- A module runs as a function of the script's own: it may wait and fail.

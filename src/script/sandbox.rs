@@ -124,6 +124,14 @@ fn run_prelude(lua: &Lua, host: &Rc<Host>, failure: &Table, loader: &Rc<Loader>)
     functions.raw_set("find_plain", lua.create_function(find_plain)?)?;
     functions.raw_set("longest_class", lua.create_function(longest_class)?)?;
     functions.raw_set("split_plain", lua.create_function(split_plain)?)?;
+    let shared = Rc::clone(host);
+    functions.raw_set(
+        "spoil",
+        lua.create_function(move |_, ()| {
+            shared.spoil();
+            Ok(())
+        })?,
+    )?;
     let (begin, finish) = loader.functions(lua, Rc::clone(&host.files))?;
     functions.raw_set("begin_module", begin)?;
     functions.raw_set("finish_module", finish)?;

@@ -142,6 +142,25 @@ fn links_pipes_and_folders_in_odd_places_do_no_harm() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn what_stands_in_the_place_of_a_script_is_told_and_never_waited_for() {
+    for (name, make) in [
+        ("a pipe", &["mkfifo"][..]),
+        ("a device", &["ln", "-s", "/dev/zero"]),
+        ("a device to wait for", &["ln", "-s", "/dev/tty"]),
+        ("a folder", &["mkdir"]),
+    ] {
+        let folder = folder_with(&[("specs/good.eld", GOOD.as_bytes()), ("scripts/other.lua", b"return 1")]);
+        let place = folder.path().join("scripts/good.lua");
+        let made = std::process::Command::new(make[0]).args(&make[1..]).arg(&place).status().unwrap();
+        assert!(made.success(), "{name}");
+        let ended = deftool(folder.path(), &["check"]);
+        assert!(ended.out.contains("it is no regular file"), "{name}: {}", ended.out);
+        assert_eq!(deftool(folder.path(), &["call", "good", "{}"]).code, 1, "{name}");
+    }
+}
+
 #[test]
 fn init_keeps_what_is_there() {
     let folder = folder_with(&[("scripts/word_count.lua", b"mine"), ("notes.txt", b""), ("file/specs", b"")]);

@@ -14,14 +14,16 @@ use deftool::script::{
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use serde_json::{Value, json};
 
-pub(crate) mod attacks;
+mod attacks;
 mod calls;
 mod files;
 mod fixture;
 mod http;
+mod isolated;
 mod modules;
 #[cfg(unix)]
 mod process;
+pub(crate) mod sources;
 mod stops;
 mod tables;
 mod text;

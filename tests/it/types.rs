@@ -266,7 +266,7 @@ mod checked {
     use deftool::script::{TypeCheck, TypeJob, check_types, definitions};
 
     use super::*;
-    use crate::script::attacks::hostile_sources;
+    use crate::script::sources::hostile_sources;
 
     fn job(file: &str, source: &str) -> TypeJob {
         TypeJob {

@@ -105,7 +105,7 @@ fn decode(lua: &Lua, arguments: &MultiValue, array: &Table) -> mlua::Result<LuaV
                 text.len()
             )));
         }
-        let marks = memchr::memchr3_iter(b',', b'[', b'{', &text).count();
+        let marks = memchr::memchr3_iter(b',', b'[', b'{', &text).take(MAX_MARKS + 1).count();
         if marks > MAX_MARKS {
             return Err(HostError::script(format!("json.decode: more than {MAX_MARKS} values")));
         }

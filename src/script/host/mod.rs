@@ -95,7 +95,7 @@ impl ScriptSink {
         Self(Some(Arc::new(sink)))
     }
 
-    fn send(&self, event: ScriptEvent) {
+    pub(super) fn send(&self, event: ScriptEvent) {
         if let Some(sink) = &self.0 {
             return sink(event);
         }
@@ -120,9 +120,11 @@ impl fmt::Debug for ScriptSink {
 }
 
 /// Most log and progress lines of one call; the rest are counted and dropped.
-const MAX_EVENTS: u32 = 1_000;
+pub(super) const MAX_EVENTS: u32 = 1_000;
+/// Most of them in bytes.
+const MAX_OUTPUT: usize = 1 << 20;
 /// Longest line, in characters.
-const MAX_LINE: usize = 2_000;
+pub(super) const MAX_LINE: usize = 2_000;
 
 /// What of a script is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,6 +161,10 @@ pub(super) struct Host {
     /// Host functions that have not come back.
     waiting: Cell<usize>,
     events: Cell<u32>,
+    /// Bytes of the lines that were sent.
+    output: Cell<usize>,
+    /// Whether the script changed something that outlives the call.
+    spoiled: Cell<bool>,
     /// What the call has written.
     spent: Arc<fs::Spent>,
     sink: ScriptSink,
@@ -194,6 +200,8 @@ impl Host {
             peak: Cell::new(0),
             waiting: Cell::new(0),
             events: Cell::new(0),
+            output: Cell::new(0),
+            spoiled: Cell::new(false),
             spent: Arc::default(),
             sink,
         }
@@ -204,7 +212,13 @@ impl Host {
         self.context.replace(context);
         self.control.replace(Some(Arc::clone(control)));
         self.events.set(0);
+        self.output.set(0);
         self.spent.reset();
+    }
+
+    /// Has the state dropped after the call.
+    pub(super) fn spoil(&self) {
+        self.spoiled.set(true);
     }
 
     /// Forgets the call. Whether nothing of it is left, so that the state may run another.
@@ -212,6 +226,7 @@ impl Host {
         let dropped = self.events.get().saturating_sub(MAX_EVENTS);
         if dropped > 0 {
             self.events.set(0);
+            self.output.set(0);
             self.log(LogLevel::Warn, &format!("{dropped} further lines of this call were dropped"));
         }
         self.phase.set(Phase::Idle);
@@ -222,7 +237,7 @@ impl Host {
         self.raised.replace(None);
         self.started.borrow_mut().clear();
         // A coroutine that was left in the middle of a wait keeps it until it is collected.
-        self.tasks.replace(0) == 0 && self.waiting.get() == 0
+        self.tasks.replace(0) == 0 && self.waiting.get() == 0 && !self.spoiled.get()
     }
 
     /// Looks at the memory that the state uses, and parks the interrupt that asked for it.
@@ -240,23 +255,23 @@ impl Host {
 
     /// Logs `text`, within the call's budget.
     pub(super) fn log(&self, level: LogLevel, text: &str) {
-        if self.spend_event() {
+        if let Some(text) = self.spend_event(text) {
             self.sink.send(ScriptEvent::Logged {
                 tool: self.tool.clone(),
                 request_id: self.request_id(),
                 level,
-                text: clean(text, MAX_LINE),
+                text,
             });
         }
     }
 
     fn progress(&self, fraction: Option<f64>, text: &str) {
-        if self.spend_event() {
+        if let Some(text) = self.spend_event(text) {
             self.sink.send(ScriptEvent::Progressed {
                 tool: self.tool.clone(),
                 request_id: self.request_id(),
                 fraction,
-                text: clean(text, MAX_LINE),
+                text,
             });
         }
     }
@@ -265,9 +280,18 @@ impl Host {
         self.context.borrow().request_id.clone()
     }
 
-    fn spend_event(&self) -> bool {
+    /// `text` as it may be sent; `None` when the call has said enough.
+    fn spend_event(&self, text: &str) -> Option<String> {
+        if self.output.get() > MAX_OUTPUT && self.events.get() < MAX_EVENTS {
+            self.events.set(MAX_EVENTS);
+        }
         self.events.set(self.events.get().saturating_add(1));
-        self.events.get() <= MAX_EVENTS
+        if self.events.get() > MAX_EVENTS {
+            return None;
+        }
+        let text = clean(text, MAX_LINE);
+        self.output.set(self.output.get() + text.len());
+        Some(text)
     }
 
     /// Begins a wait of `function`; refused while the top level runs.

@@ -82,7 +82,12 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<T
                     Some(_) => pause("task.wait", &arguments)?,
                 };
                 let start = Instant::now();
-                tokio::time::sleep(pause).await;
+                if pause.is_zero() {
+                    // A timer rounds up to a millisecond.
+                    tokio::task::yield_now().await;
+                } else {
+                    tokio::time::sleep(pause).await;
+                }
                 Ok(start.elapsed().as_secs_f64())
             }
         })?,

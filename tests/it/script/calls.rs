@@ -202,6 +202,14 @@ fn log_lines_are_bounded() {
     let lines = logged(&events);
     assert!(lines.len() <= 1_002, "{}", lines.len());
     assert!(lines.iter().all(|line| line.chars().count() < 2_100));
+    // And in bytes, however many lines they are.
+    let source = "return function() for i = 1, 900 do print(string.rep('\u{10FFFF}', 5000)) end end";
+    let (runner, events) = listening();
+    block_on(runner.call(Arc::new(script(source)), call(json!({})), CallContext::default())).unwrap();
+    let lines = logged(&events);
+    let bytes: usize = lines.iter().map(String::len).sum();
+    assert!((1_000_000..1_100_000).contains(&bytes), "{bytes}");
+    assert!(lines.last().unwrap().ends_with("further lines of this call were dropped"), "{:?}", lines.last());
 }
 
 #[test]

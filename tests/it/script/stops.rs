@@ -117,6 +117,28 @@ fn a_waiting_call_beside_a_spinning_one_is_answered_in_time() {
     });
 }
 
+/// A callback that is called when nobody wants the result any more: from a `pcall` that the stop passes through, from a
+/// task, and in the next call on the same thread.
+#[test]
+fn a_callback_after_cancellation_is_lost() {
+    let (runner, events) = listening();
+    for source in [
+        "return function(done) pcall(function() while true do end end) done('late') end",
+        "return function(done) task.delay(0.05, done, 'late') pcall(task.wait, 60) done('later') end",
+        "return function(done) task.spawn(function() pcall(task.wait, 60) done('late') end) end",
+    ] {
+        let script = Arc::new(asynchronous(source));
+        block_on(async {
+            let calling = runner.call(script, call(json!({})), CallContext::default());
+            drop(tokio::time::timeout(Duration::from_millis(20), calling).await);
+        });
+        let next = Arc::new(asynchronous("return function(done) task.wait(0.1) done('next') end"));
+        let ended = block_on(runner.call(next, call(json!({})), CallContext::default()));
+        assert_eq!(ended, Ok(json!("next")), "{source}");
+    }
+    assert_eq!(logged(&events), Vec::<String>::new());
+}
+
 #[test]
 fn dropping_the_runner_ends_its_calls() {
     let runner = runner();

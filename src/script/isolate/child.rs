@@ -1,0 +1,363 @@
+//! One child process as its parent sees it: started, spoken to, ended.
+//!
+//! Nothing that a child says is believed beyond the call that it runs: lengths, numbers and texts are checked, and
+//! one that breaks the protocol is killed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{ChildStdin, ChildStdout, Command};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::ProcessOptions;
+use super::confine;
+use super::protocol::{
+    ALONE, GREETING, Order, WireCall, WireScript, Word, frame_length, head, invalid, write_frame,
+};
+use crate::script::Script;
+use crate::script::control::{Answer, timed_out};
+use crate::script::error::clean;
+use crate::script::host::{MAX_EVENTS, MAX_LINE, ScriptEvent, ScriptSink};
+use crate::tool::{ToolCall, ToolError, ToolErrorKind, Usage};
+
+/// How long a child may take to greet.
+const START_LIMIT: Duration = Duration::from_secs(20);
+/// How long it may take to compile a script, which nothing can interrupt.
+const LOAD_LIMIT: Duration = Duration::from_secs(20);
+/// How long after its deadline, or after it was cancelled, a call may take to say so before its process is killed.
+const GRACE: Duration = Duration::from_millis(50);
+/// How long a process that has closed its pipes may take to be gone.
+const DEATH_LIMIT: Duration = Duration::from_millis(500);
+/// Most messages beside its answer that a call may send: its log lines, and a few.
+const MAX_WORDS: u32 = MAX_EVENTS + 10;
+
+/// Room for what a child writes that is kept between calls, in bytes.
+const MAX_HELD: usize = 1 << 16;
+
+/// What tells children apart: one serves the scripts that see the same of the outside.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// All of its environment.
+    pub(super) environment: BTreeMap<OsString, OsString>,
+    /// Whether its scripts may run programs.
+    pub(super) runs: bool,
+}
+
+/// A call as it is sent.
+pub(super) struct Job {
+    pub(super) script: Arc<Script>,
+    /// The script's number, the same for as long as the script is held by anyone.
+    pub(super) script_number: u64,
+    pub(super) call: ToolCall,
+    pub(super) context: crate::tool::CallContext,
+    pub(super) timeout: Duration,
+    /// The memory limit of scripts that do not say.
+    pub(super) memory: u64,
+}
+
+/// A child process that runs one call at a time.
+pub(super) struct Child {
+    pub(super) kind: Arc<Kind>,
+    process: tokio::process::Child,
+    id: u32,
+    input: ChildStdin,
+    output: Output,
+    /// What it holds, by number.
+    scripts: HashMap<u64, Weak<Script>>,
+    calls: u64,
+}
+
+/// How an exchange ended.
+enum Ended {
+    /// With an answer; the child can run another call.
+    Answered(Answer),
+    /// The child is to be killed, and the call ends with this.
+    Broken(ToolError),
+    /// It closed its pipe.
+    Gone,
+}
+
+impl Child {
+    /// Starts a child of `kind`.
+    ///
+    /// # Errors
+    /// When it does not start, or is no script host.
+    pub(super) async fn start(options: &ProcessOptions, kind: Arc<Kind>) -> Result<Self, ToolError> {
+        let failed = |what: String| {
+            let program = options.program.display();
+            let message = format!("the process to run scripts in, {program}, {what}");
+            ToolError::new(ToolErrorKind::Internal, clean(&message, 2 * MAX_LINE))
+        };
+        let mut command = Command::new(&options.program);
+        command.args(&options.arguments).env_clear().envs(&kind.environment).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
+        let (Some(input), Some(output), Some(id)) =
+            (process.stdin.take(), process.stdout.take(), process.id())
+        else {
+            return Err(failed(String::from("has no pipes")));
+        };
+        let output = Output { pipe: output, held: Vec::new(), used: 0 };
+        let mut child = Self { kind, process, id, input, output, scripts: HashMap::new(), calls: 0 };
+        let what = match timeout(START_LIMIT, child.output.word()).await {
+            Ok(Ok(Some((Word::Ready(greeting), _)))) if greeting == GREETING => return Ok(child),
+            Ok(Ok(Some((Word::Ready(greeting), _)))) => {
+                format!("is of another version: it says {:?} in place of {GREETING:?}", clean(&greeting, 80))
+            }
+            Ok(Ok(None)) => match child.status().await {
+                Some(status) => format!("ended at once ({})", cause(status)),
+                None => String::from("closed its output at once"),
+            },
+            Ok(Ok(Some(_)) | Err(_)) => {
+                String::from("is no script host: it must call script::serve_isolated")
+            }
+            Err(_) => format!("said nothing within {} s", START_LIMIT.as_secs()),
+        };
+        child.kill().await;
+        Err(failed(what))
+    }
+
+    /// Whether it still runs, as far as is known without asking it.
+    pub(super) fn is_alive(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Runs `job` to its end, or until `stopped`; its answer, and whether the child may run another.
+    pub(super) async fn call(
+        &mut self,
+        job: &Job,
+        sink: &ScriptSink,
+        stopped: impl Future<Output = ()>,
+    ) -> (Answer, bool) {
+        match self.exchange(job, sink, stopped).await {
+            Ended::Answered(answer) => (answer, true),
+            Ended::Broken(error) => (Err(error), false),
+            Ended::Gone => {
+                let how = match self.status().await {
+                    Some(status) => format!("died ({})", cause(status)),
+                    None => String::from("closed its output and was killed"),
+                };
+                let message = format!(
+                    "the process that ran the script {how}; the engine and other calls are not affected"
+                );
+                (Err(ToolError::new(ToolErrorKind::Internal, message)), false)
+            }
+        }
+    }
+
+    async fn exchange(&mut self, job: &Job, sink: &ScriptSink, stopped: impl Future<Output = ()>) -> Ended {
+        let (orders, mut is_loaded) = match self.orders(job) {
+            Ok(orders) => orders,
+            Err(error) => {
+                let message = format!("the call cannot be sent to its process: {error}");
+                return Ended::Broken(ToolError::new(ToolErrorKind::Internal, message));
+            }
+        };
+        let mut stopped = std::pin::pin!(stopped);
+        let mut canceled = false;
+        let limit = job.timeout.saturating_add(GRACE);
+        let mut clock = std::pin::pin!(sleep(if is_loaded { limit } else { LOAD_LIMIT }));
+        tokio::select! {
+            written = self.input.write_all(&orders) => if written.is_err() { return Ended::Gone },
+            () = &mut stopped => return Ended::Broken(canceled_error()),
+            () = &mut clock => return Ended::Broken(timed_out(job.timeout)),
+        }
+        let mut words = 0;
+        loop {
+            let heard = tokio::select! {
+                heard = self.output.word() => heard,
+                () = &mut stopped, if !canceled => {
+                    canceled = true;
+                    clock.as_mut().reset(Instant::now() + GRACE);
+                    let mut cancel = Vec::new();
+                    let sent = write_frame(&mut cancel, &Order::Cancel, ALONE);
+                    // Into an empty pipe: all else that was written has been read.
+                    if sent.is_err() || !matches!(timeout(GRACE, self.input.write_all(&cancel)).await, Ok(Ok(()))) {
+                        return Ended::Broken(canceled_error());
+                    }
+                    continue;
+                }
+                () = &mut clock => return Ended::Broken(match (canceled, is_loaded) {
+                    (true, _) => canceled_error(),
+                    (false, true) => timed_out(job.timeout),
+                    (false, false) => ToolError::new(
+                        ToolErrorKind::Load,
+                        format!("the script takes longer than {} s to compile", LOAD_LIMIT.as_secs()),
+                    ),
+                }),
+            };
+            let (word, result) = match heard {
+                Ok(Some(heard)) => heard,
+                Ok(None) => return Ended::Gone,
+                Err(error) => return Ended::Broken(nonsense(&error)),
+            };
+            words += 1;
+            match word {
+                Word::Loaded(number) if !is_loaded && number == job.script_number => {
+                    is_loaded = true;
+                    if !canceled {
+                        clock.as_mut().reset(Instant::now() + limit);
+                    }
+                }
+                Word::Logged(level, text) if is_loaded && words < MAX_WORDS => {
+                    sink.send(ScriptEvent::Logged {
+                        tool: job.script.tool.clone(),
+                        request_id: job.context.request_id.clone(),
+                        level: level.into(),
+                        text: clean(&text, MAX_LINE),
+                    });
+                }
+                Word::Progressed(fraction, text) if is_loaded && words < MAX_WORDS => {
+                    sink.send(ScriptEvent::Progressed {
+                        tool: job.script.tool.clone(),
+                        request_id: job.context.request_id.clone(),
+                        fraction: fraction.map(|fraction| fraction.clamp(0.0, 1.0)),
+                        text: clean(&text, MAX_LINE),
+                    });
+                }
+                Word::Used(load, run, memory) if is_loaded && words < MAX_WORDS => {
+                    if let Some(meter) = &job.context.meter {
+                        meter.record(Usage { load, run, memory });
+                    }
+                }
+                Word::Returned(number) if is_loaded && number == self.calls => {
+                    return match serde_json::from_slice::<Value>(&result) {
+                        Ok(result) => Ended::Answered(Ok(result)),
+                        Err(error) => Ended::Broken(nonsense(&error.into())),
+                    };
+                }
+                Word::Failed(number, error) if is_loaded && number == self.calls => {
+                    return Ended::Answered(Err(cleaned(error)));
+                }
+                Word::Ready(_)
+                | Word::Loaded(_)
+                | Word::Logged(..)
+                | Word::Progressed(..)
+                | Word::Used(..)
+                | Word::Returned(_)
+                | Word::Failed(..) => {
+                    return Ended::Broken(nonsense(&invalid(String::from("a message out of turn"))));
+                }
+            }
+        }
+    }
+
+    /// The frames of a call: what it need not hold any more, the script if it does not hold it yet, the call. Whether
+    /// it does.
+    fn orders(&mut self, job: &Job) -> io::Result<(Vec<u8>, bool)> {
+        let mut frames = Vec::new();
+        let forgotten = self.scripts.extract_if(|_, script| script.strong_count() == 0);
+        for (number, _) in forgotten {
+            write_frame(&mut frames, &Order::Forget(number), ALONE)?;
+        }
+        let is_loaded = self.scripts.contains_key(&job.script_number);
+        if !is_loaded {
+            let script = Box::new(WireScript::of(&job.script, job.memory));
+            write_frame(&mut frames, &Order::Load(job.script_number, script), ALONE)?;
+            self.scripts.insert(job.script_number, Arc::downgrade(&job.script));
+        }
+        self.calls += 1;
+        let call = WireCall {
+            number: self.calls,
+            script: job.script_number,
+            timeout: job.timeout,
+            request_id: job.context.request_id.clone(),
+            job_name: job.context.job_name.clone(),
+            worker: job.context.worker.clone(),
+            is_metered: job.context.meter.is_some(),
+        };
+        write_frame(&mut frames, &Order::Call(call), Some(&job.call.arguments))?;
+        Ok((frames, is_loaded))
+    }
+
+    /// How it ended, if it did.
+    async fn status(&mut self) -> Option<ExitStatus> {
+        timeout(DEATH_LIMIT, self.process.wait()).await.ok()?.ok()
+    }
+
+    /// Kills it and what it started, and has it buried.
+    pub(super) async fn kill(mut self) {
+        drop(self.process.start_kill());
+        if self.kind.runs {
+            let id = self.id;
+            drop(tokio::task::spawn_blocking(move || confine::kill_session(id)).await);
+        }
+        drop(timeout(DEATH_LIMIT, self.process.wait()).await);
+    }
+
+    /// Lets it end by itself: it has nothing to do.
+    pub(super) async fn dismiss(self) {
+        let Self { mut process, input, .. } = self;
+        drop(input);
+        if timeout(DEATH_LIMIT, process.wait()).await.is_err() {
+            drop(process.kill().await);
+        }
+    }
+}
+
+/// What a child writes, frame by frame. Dropping a read loses nothing.
+struct Output {
+    pipe: ChildStdout,
+    held: Vec<u8>,
+    /// How much of `held` was handed out.
+    used: usize,
+}
+
+impl Output {
+    /// The next message and what follows it in its frame; `None` at the end.
+    async fn word(&mut self) -> io::Result<Option<(Word, Vec<u8>)>> {
+        self.held.drain(..std::mem::take(&mut self.used));
+        self.held.shrink_to(MAX_HELD);
+        loop {
+            if let Some((prefix, rest)) = self.held.split_first_chunk::<4>() {
+                let length = frame_length(*prefix)?;
+                if let Some(body) = rest.get(..length) {
+                    self.used = 4 + length;
+                    let (word, rest) = head::<Word>(body)?;
+                    return Ok(Some((word, rest.to_vec())));
+                }
+            }
+            // A process may die in the middle of a word.
+            if self.pipe.read_buf(&mut self.held).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+fn nonsense(error: &io::Error) -> ToolError {
+    let message = format!(
+        "the process that ran the script was killed, because what it answered makes no sense: {}",
+        clean(&error.to_string(), 200)
+    );
+    ToolError::new(ToolErrorKind::Internal, message)
+}
+
+fn canceled_error() -> ToolError {
+    ToolError::new(ToolErrorKind::Canceled, "the call was cancelled")
+}
+
+/// `error` as a child of good will would have sent it.
+fn cleaned(error: ToolError) -> ToolError {
+    let most = 4 * MAX_LINE;
+    ToolError {
+        kind: error.kind,
+        message: clean(&error.message, most),
+        path: error.path.map(|path| clean(&path, most)),
+        details: error.details.map(|details| clean(&details, most)),
+    }
+}
+
+fn cause(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return format!("signal {signal}");
+    }
+    status.code().map_or_else(|| status.to_string(), |code| format!("exit code {code}"))
+}

@@ -1,0 +1,351 @@
+//! What the engine and a child process say to each other: frames over the child's stdin and stdout.
+//!
+//! A frame is its length in four bytes, little-endian, and that many bytes of JSON: one value that says what it is
+//! and, for calls and answers, a second one behind it, so that neither nests the other deeper. Neither side trusts
+//! the other's lengths.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::script::{LogLevel, Module, Parameter, PathGrant, Permissions, Script};
+use crate::tool::{CallContext, ToolError};
+
+/// What a child says first: both sides are of one version.
+pub(super) const GREETING: &str = concat!("deftool script host ", env!("CARGO_PKG_VERSION"));
+
+/// Longest frame in either direction, in bytes.
+pub(super) const MAX_FRAME: usize = 64 << 20;
+
+/// What the engine wants of its child.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Hold this script under a number. Answered by [`Word::Loaded`].
+    Load(u64, Box<WireScript>),
+    /// The script of that number is not called again.
+    Forget(u64),
+    /// Run a call; its arguments follow. Answered by [`Word::Returned`] or [`Word::Failed`].
+    Call(WireCall),
+    /// Stop the call that runs.
+    Cancel,
+}
+
+/// One call.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WireCall {
+    /// Repeated by the answer.
+    pub(super) number: u64,
+    pub(super) script: u64,
+    /// The time limit, settled.
+    pub(super) timeout: Duration,
+    pub(super) request_id: String,
+    pub(super) job_name: String,
+    pub(super) worker: String,
+    /// Whether the answer is to be preceded by [`Word::Used`].
+    pub(super) is_metered: bool,
+}
+
+impl WireCall {
+    pub(super) fn context(&self) -> CallContext {
+        CallContext {
+            request_id: self.request_id.clone(),
+            job_name: self.job_name.clone(),
+            worker: self.worker.clone(),
+            timeout: Some(self.timeout),
+            meter: self.is_metered.then(Arc::default),
+        }
+    }
+}
+
+/// What a child says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Word {
+    /// [`GREETING`], once.
+    Ready(String),
+    /// The script is held, compiled or not.
+    Loaded(u64),
+    Logged(WireLevel, String),
+    Progressed(Option<f64>, String),
+    /// What the call used: the time of its top level, that of its function, bytes.
+    Used(Duration, Duration, u64),
+    /// The call of that number returned; its result follows.
+    Returned(u64),
+    /// The call of that number failed.
+    Failed(u64, ToolError),
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) enum WireLevel {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl From<LogLevel> for WireLevel {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Info => Self::Info,
+            LogLevel::Warn => Self::Warn,
+            LogLevel::Error => Self::Error,
+        }
+    }
+}
+
+impl From<WireLevel> for LogLevel {
+    fn from(level: WireLevel) -> Self {
+        match level {
+            WireLevel::Debug => Self::Debug,
+            WireLevel::Info => Self::Info,
+            WireLevel::Warn => Self::Warn,
+            WireLevel::Error => Self::Error,
+        }
+    }
+}
+
+/// A script without what the engine alone needs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WireScript {
+    tool: String,
+    file: String,
+    source: Octets,
+    parameters: Vec<(String, bool)>,
+    is_async: bool,
+    memory: u64,
+    root: Option<Octets>,
+    modules: Vec<(String, Octets)>,
+    net: Vec<String>,
+    read: Vec<(String, Octets)>,
+    write: Vec<(String, Octets)>,
+    run: Vec<String>,
+    env: Vec<String>,
+}
+
+impl WireScript {
+    /// `script`, whose calls have `memory` bytes unless it says otherwise.
+    pub(super) fn of(script: &Script, memory: u64) -> Self {
+        let grants = |grants: &[PathGrant]| {
+            grants.iter().map(|grant| (grant.name.clone(), Octets::of_path(&grant.path))).collect()
+        };
+        let Permissions { net, read, write, run, env } = &script.permissions;
+        Self {
+            tool: script.tool.clone(),
+            file: script.file.clone(),
+            source: Octets::of(&script.source),
+            parameters: script
+                .parameters
+                .iter()
+                .map(|parameter| (parameter.name.clone(), parameter.integer))
+                .collect(),
+            is_async: script.is_async,
+            memory: script.memory.unwrap_or(memory),
+            root: script.root.as_deref().map(Octets::of_path),
+            modules: script
+                .modules
+                .iter()
+                .map(|module| (module.file.clone(), Octets::of(&module.source)))
+                .collect(),
+            net: net.clone(),
+            read: grants(read),
+            write: grants(write),
+            run: run.clone(),
+            env: env.clone(),
+        }
+    }
+
+    pub(super) fn into_script(self) -> Arc<Script> {
+        let grants = |grants: Vec<(String, Octets)>| {
+            grants.into_iter().map(|(name, path)| PathGrant { name, path: path.into_path() }).collect()
+        };
+        let mut script = Script::new(self.tool, self.file, self.source.bytes());
+        script.parameters =
+            self.parameters.into_iter().map(|(name, integer)| Parameter { name, integer }).collect();
+        script.is_async = self.is_async;
+        script.memory = Some(self.memory);
+        script.root = self.root.map(Octets::into_path);
+        script.modules = self
+            .modules
+            .into_iter()
+            .map(|(file, source)| Arc::new(Module::new(file, source.bytes())))
+            .collect();
+        script.permissions = Permissions {
+            net: self.net,
+            read: grants(self.read),
+            write: grants(self.write),
+            run: self.run,
+            env: self.env,
+        };
+        Arc::new(script)
+    }
+}
+
+/// Bytes that are text as a rule.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Octets {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Octets {
+    fn of(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.to_owned()),
+            Err(_) => Self::Bytes(bytes.to_vec()),
+        }
+    }
+
+    fn of_path(path: &Path) -> Self {
+        #[cfg(unix)]
+        return Self::of(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()));
+        #[cfg(not(unix))]
+        return Self::Text(path.to_string_lossy().into_owned());
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    fn into_path(self) -> PathBuf {
+        match self {
+            Self::Text(text) => PathBuf::from(text),
+            #[cfg(unix)]
+            Self::Bytes(bytes) => {
+                PathBuf::from(OsString::from(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&bytes)))
+            }
+            #[cfg(not(unix))]
+            Self::Bytes(bytes) => PathBuf::from(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+}
+
+/// Adds the frame of `head` and, if there is one, `payload` to `frames`.
+///
+/// # Errors
+/// When it would be longer than a frame may be.
+pub(super) fn write_frame(
+    frames: &mut Vec<u8>,
+    head: &impl Serialize,
+    payload: Option<&impl Serialize>,
+) -> io::Result<()> {
+    let start = frames.len();
+    frames.extend([0; 4]);
+    serde_json::to_writer(&mut *frames, head)?;
+    if let Some(payload) = payload {
+        serde_json::to_writer(&mut *frames, payload)?;
+    }
+    let length = frames.len() - start - 4;
+    match (u32::try_from(length), frames.get_mut(start..start + 4)) {
+        (Ok(prefix), Some(place)) if length <= MAX_FRAME => place.copy_from_slice(&prefix.to_le_bytes()),
+        _ => {
+            frames.truncate(start);
+            return Err(invalid(format!("a message of {length} bytes is longer than {MAX_FRAME}")));
+        }
+    }
+    Ok(())
+}
+
+/// No payload.
+pub(super) const ALONE: Option<&()> = None;
+
+/// The length that a frame's first four bytes tell.
+///
+/// # Errors
+/// When it is longer than a frame may be.
+pub(super) fn frame_length(prefix: [u8; 4]) -> io::Result<usize> {
+    let length = u32::from_le_bytes(prefix) as usize;
+    if length > MAX_FRAME {
+        return Err(invalid(format!("a message is said to have {length} bytes, more than {MAX_FRAME}")));
+    }
+    Ok(length)
+}
+
+/// Reads one frame's body; `None` at the end of `input`.
+pub(super) fn read_frame(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut prefix = [0; 4];
+    match input.read_exact(&mut prefix) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let length = frame_length(prefix)?;
+    let mut body = Vec::with_capacity(length.min(1 << 16));
+    input.take(length as u64).read_to_end(&mut body)?;
+    if body.len() < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(Some(body))
+}
+
+/// The first value of a frame's body, and the bytes behind it.
+pub(super) fn head<'b, T: Deserialize<'b>>(body: &'b [u8]) -> io::Result<(T, &'b [u8])> {
+    let mut values = serde_json::Deserializer::from_slice(body).into_iter::<T>();
+    let head = values.next().ok_or_else(|| invalid(String::from("an empty message")))??;
+    let rest = body.get(values.byte_offset()..).unwrap_or_default();
+    Ok((head, rest))
+}
+
+/// The arguments behind a call.
+pub(super) fn arguments(rest: &[u8]) -> io::Result<Map<String, Value>> {
+    Ok(serde_json::from_slice(rest)?)
+}
+
+pub(super) fn invalid(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_back_and_liars_are_refused() {
+        let mut frames = Vec::new();
+        write_frame(&mut frames, &Word::Returned(7), Some(&serde_json::json!([1.5, null, "ü"]))).unwrap();
+        write_frame(&mut frames, &Word::Loaded(1), ALONE).unwrap();
+        let mut input = frames.as_slice();
+        let body = read_frame(&mut input).unwrap().unwrap();
+        let (word, rest) = head::<Word>(&body).unwrap();
+        assert!(matches!(word, Word::Returned(7)));
+        assert_eq!(serde_json::from_slice::<Value>(rest).unwrap(), serde_json::json!([1.5, null, "ü"]));
+        let body = read_frame(&mut input).unwrap().unwrap();
+        assert!(matches!(head::<Word>(&body).unwrap(), (Word::Loaded(1), [])));
+        assert!(read_frame(&mut input).unwrap().is_none());
+
+        for lie in [&b"\xff\xff\xff\xff{}"[..], b"\x09\0\0\0{}"] {
+            assert!(read_frame(&mut &*lie).is_err(), "{lie:?}");
+        }
+        for nonsense in [&b""[..], b"{", b"null", b"[[[[[[[[", b"{\"Returned\":-1}", b"\0\xff"] {
+            assert!(head::<Word>(nonsense).is_err(), "{nonsense:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn scripts_arrive_as_they_were() {
+        let odd = PathBuf::from(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"/n\xffotes"));
+        let mut script = Script::new("t", "scripts/t.lua", b"return \xff");
+        script.parameters = vec![Parameter { name: String::from("n"), integer: true }];
+        script.permissions.read = vec![PathGrant { name: String::from("notes/"), path: odd.clone() }];
+        script.root = Some(odd);
+        script.modules = Arc::new([Arc::new(Module::new("scripts/lib/a.lua", "return 1"))]);
+        let sent = serde_json::to_string(&WireScript::of(&script, 5)).unwrap();
+        let arrived = serde_json::from_str::<WireScript>(&sent).unwrap().into_script();
+        assert_eq!(arrived.source, script.source);
+        assert_eq!(arrived.parameters, script.parameters);
+        assert_eq!(arrived.permissions, script.permissions);
+        assert_eq!(arrived.memory, Some(5));
+        assert_eq!(arrived.root, script.root);
+        assert_eq!(arrived.modules[0].file, "scripts/lib/a.lua");
+        assert_eq!(&*arrived.modules[0].source, b"return 1");
+    }
+}

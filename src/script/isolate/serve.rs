@@ -1,0 +1,224 @@
+//! The child's side: runs the calls that come on its stdin, one at a time, and says on its stdout how they ended.
+//!
+//! One thread reads, so that a cancellation and the parent's end are heard while a script runs on the other. What
+//! scripts and the programs they run have as stdin and stdout is `/dev/null`: the pipes to the parent are moved away
+//! first.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::confine;
+use super::protocol::{ALONE, GREETING, Order, WireCall, Word, arguments, head, read_frame, write_frame};
+use crate::script::control::{Control, Stop, lock};
+use crate::script::host::{ScriptEvent, ScriptSink};
+use crate::script::pool::Pool;
+use crate::script::runner::STACK;
+use crate::script::{DEFAULT_MEMORY, Script};
+use crate::tool::{CallContext, ToolError, ToolErrorKind, Usage};
+
+/// How long the parent's end may take to end a call, and with it what its script started.
+const LAST_CALL: Duration = Duration::from_millis(100);
+
+/// Makes this process a child of [`Isolation::Processes`](super::Isolation::Processes) and serves its parent until
+/// that goes away. To be called first thing by a program that [`ProcessOptions`](super::ProcessOptions) names, whose
+/// `main` then returns: this process is taken out of its session, and its stdin and stdout become `/dev/null`.
+///
+/// # Errors
+/// When the pipes cannot be taken or what comes over them makes no sense.
+pub fn serve_isolated() -> io::Result<()> {
+    let (input, output) = take_pipes()?;
+    confine::begin_session();
+    confine::limit_memory(Some(DEFAULT_MEMORY));
+    serve(input, output)
+}
+
+#[cfg(unix)]
+fn take_pipes() -> io::Result<(File, File)> {
+    use std::os::fd::AsFd;
+    // The copies are closed in programs that this one starts.
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Ok((input, output))
+}
+
+#[cfg(not(unix))]
+fn take_pipes() -> io::Result<(io::Stdin, io::Stdout)> {
+    Ok((io::stdin(), io::stdout()))
+}
+
+/// What the thread that runs scripts is told.
+enum Task {
+    Load(u64, Arc<Script>),
+    Forget(u64),
+    Call(WireCall, Map<String, Value>, Arc<Control>),
+}
+
+fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> io::Result<()> {
+    let output = Arc::new(Mutex::new(output));
+    say(&output, &Word::Ready(String::from(GREETING)), ALONE)?;
+    let (tasks, taken) = mpsc::channel();
+    let (ended, at_end) = mpsc::channel();
+    std::thread::Builder::new().name(String::from("deftool-script")).stack_size(STACK).spawn(move || {
+        let _abort = AbortOnPanic;
+        let served = Server::new(output)
+            .and_then(|mut server| taken.into_iter().try_for_each(|task| server.perform(task)));
+        drop(ended.send(served));
+    })?;
+    let mut running: Option<Arc<Control>> = None;
+    let heard = hear(&mut input, &tasks, &mut running);
+    if let Some(control) = running {
+        control.stop(Stop::Canceled);
+    }
+    drop(tasks);
+    let served = at_end.recv_timeout(LAST_CALL);
+    confine::kill_started();
+    // Of a script that does not end the process's own end is the end.
+    heard.and(served.unwrap_or(Ok(())))
+}
+
+/// Hands on what comes until it ends.
+fn hear(
+    input: &mut impl Read,
+    tasks: &mpsc::Sender<Task>,
+    running: &mut Option<Arc<Control>>,
+) -> io::Result<()> {
+    while let Some(body) = read_frame(input)? {
+        let (order, rest) = head::<Order>(&body)?;
+        let task = match order {
+            Order::Load(number, script) => Task::Load(number, script.into_script()),
+            Order::Forget(number) => Task::Forget(number),
+            Order::Call(call) => {
+                let control = Control::new(call.timeout, None);
+                *running = Some(Arc::clone(&control));
+                Task::Call(call, arguments(rest)?, control)
+            }
+            Order::Cancel => {
+                if let Some(control) = &running {
+                    control.stop(Stop::Canceled);
+                }
+                continue;
+            }
+        };
+        if tasks.send(task).is_err() {
+            // The other thread could not write: the parent is gone.
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A parent is better told by the process's end than by silence.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}
+
+struct Server<W> {
+    output: Arc<Mutex<W>>,
+    scripts: HashMap<u64, Arc<Script>>,
+    pool: Pool,
+    runtime: tokio::runtime::Runtime,
+    /// The most memory that a script's calls have; `None`: no bound.
+    memory: Option<u64>,
+}
+
+impl<W: Write + Send + 'static> Server<W> {
+    fn new(output: Arc<Mutex<W>>) -> io::Result<Self> {
+        let heard = Arc::clone(&output);
+        let sink = ScriptSink::new(move |event| {
+            let word = match event {
+                ScriptEvent::Logged { level, text, .. } => Word::Logged(level.into(), text),
+                ScriptEvent::Progressed { fraction, text, .. } => Word::Progressed(fraction, text),
+            };
+            // A parent that is gone is noticed by the thread that reads.
+            drop(say(&heard, &word, ALONE));
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        Ok(Self {
+            output,
+            scripts: HashMap::new(),
+            pool: Pool::new(sink, DEFAULT_MEMORY),
+            runtime,
+            memory: Some(DEFAULT_MEMORY),
+        })
+    }
+
+    fn perform(&mut self, task: Task) -> io::Result<()> {
+        match task {
+            Task::Load(number, script) => {
+                self.limit(&script);
+                // What is wrong with it is told by its calls.
+                drop(script.compiled());
+                self.scripts.insert(number, script);
+                say(&self.output, &Word::Loaded(number), ALONE)
+            }
+            Task::Forget(number) => {
+                self.scripts.remove(&number);
+                self.pool.drop_unused();
+                Ok(())
+            }
+            Task::Call(call, arguments, control) => {
+                let context = call.context();
+                let meter = context.meter.clone();
+                let answer = self.call(&call, &arguments, context, &control);
+                if let Some(Usage { load, run, memory }) = meter.and_then(|meter| meter.usage()) {
+                    say(&self.output, &Word::Used(load, run, memory), ALONE)?;
+                }
+                match answer {
+                    Ok(result) => say(&self.output, &Word::Returned(call.number), Some(&result)),
+                    Err(error) => say(&self.output, &Word::Failed(call.number, error), ALONE),
+                }
+            }
+        }
+    }
+
+    fn limit(&mut self, script: &Script) {
+        // Programs inherit it, and who may run them has what memory they have.
+        let bound = script.permissions.run.is_empty().then(|| script.memory.unwrap_or(DEFAULT_MEMORY));
+        self.memory = self.memory.zip(bound).map(|(known, memory)| known.max(memory));
+        confine::limit_memory(self.memory);
+    }
+
+    fn call(
+        &mut self,
+        call: &WireCall,
+        arguments: &Map<String, Value>,
+        context: CallContext,
+        control: &Arc<Control>,
+    ) -> Result<Value, ToolError> {
+        let Some(script) = self.scripts.get(&call.script) else {
+            let message = format!("the script {} was not sent", call.script);
+            return Err(ToolError::new(ToolErrorKind::Internal, message));
+        };
+        if let Some(reason) = control.stopped() {
+            return Err(control.error(reason));
+        }
+        let mut vm = self.pool.take(script)?;
+        let (answer, reusable) = self.runtime.block_on(vm.call(arguments, context, control));
+        if reusable {
+            self.pool.give_back(script, vm);
+        }
+        answer
+    }
+}
+
+fn say<W: Write>(output: &Mutex<W>, word: &Word, payload: Option<&impl serde::Serialize>) -> io::Result<()> {
+    let mut frame = Vec::new();
+    write_frame(&mut frame, word, payload)?;
+    let mut output = lock(output);
+    output.write_all(&frame)?;
+    output.flush()
+}

@@ -1,0 +1,3 @@
+-- expect: unserialisable
+-- async: true
+return function(done) done({ done }) end

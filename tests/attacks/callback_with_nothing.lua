@@ -1,0 +1,4 @@
+-- expect: ok
+-- says: null
+-- async: true
+return function(done) done() end

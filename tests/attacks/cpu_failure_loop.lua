@@ -1,0 +1,2 @@
+-- expect: timeout
+return function() while true do pcall(error, tool.failure("x")) end end

@@ -1,0 +1,2 @@
+-- expect: timeout
+return function() for i = 1, math.huge do end end

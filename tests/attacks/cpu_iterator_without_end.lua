@@ -1,0 +1,2 @@
+-- expect: timeout
+return function() for i in function() return 1 end do end end

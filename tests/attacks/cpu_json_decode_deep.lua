@@ -1,0 +1,3 @@
+-- expect: script
+-- says: recursion
+return function() return json.decode(string.rep("[", 20000)) end

@@ -1,0 +1,2 @@
+-- expect: timeout
+return function() return -setmetatable({}, { __unm = function() while true do end end }) end

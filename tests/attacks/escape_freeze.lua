@@ -1,0 +1,2 @@
+-- expect: script
+return function() table.freeze(_G.string) string.sub = nil end

@@ -1,0 +1,2 @@
+-- expect: timeout
+return function() while true do pcall(pcall, pcall, function() while true do end end) end end

@@ -1,0 +1,4 @@
+-- expect: timeout
+return function()
+  while true do xpcall(function() while true do end end, pcall, function() while true do end end) end
+end

@@ -1,0 +1,3 @@
+-- expect: script
+-- says: not enough memory
+return function() error("not enough memory", 0) end

@@ -1,0 +1,2 @@
+-- expect: script
+return function() error(string.rep("\255", 8000000)) end

@@ -1,0 +1,2 @@
+-- expect: script
+return function() coroutine.wrap(function() error(string.rep("x", 8000000)) end)() end

@@ -1,0 +1,2 @@
+-- expect: script
+return function() error({ message = string.rep("x", 8000000) }) end

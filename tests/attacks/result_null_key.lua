@@ -1,0 +1,2 @@
+-- expect: unserialisable
+return function() return { [json.null] = 1 } end

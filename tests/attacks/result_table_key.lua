@@ -1,0 +1,2 @@
+-- expect: unserialisable
+return function() return { [{}] = 1 } end

@@ -1,0 +1,80 @@
+//! What a script says cannot make a terminal do anything, however it is said and wherever the script runs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use serde_json::{Value, json};
+
+use crate::support::project::{Ended, Project};
+use crate::support::server::{Answer, Server, call, delta, finish};
+
+/// A colour, a title, a bell, C1's own introducer, the left-to-right tricks, a delete and a return.
+const TRICKS: &str = "\u{1b}[31m\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\u{2066}\u{200f}\u{61c}\u{7f}\r\u{8}";
+
+fn project() -> Project {
+    let project = Project::new();
+    let tricks = r"\u{1b}[31m\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\u{2066}\u{200f}\u{61c}\u{7f}\r\u{8}";
+    let specs = ["returns", "raises", "fails", "keys"]
+        .map(|name| format!("(deftool :name \"{name}\" :description \"Tries the terminal.\" :args ())\n"));
+    project.write("specs/tricks.eld", specs.concat());
+    let log = format!("  print('{tricks}') log.error('{tricks}') tool.progress(0.5, '{tricks}')\n");
+    for (name, body) in [
+        ("returns", format!("return {{ text = '{tricks}' }}")),
+        ("raises", format!("error('{tricks}')")),
+        ("fails", format!("error(tool.failure('{tricks}'))")),
+        ("keys", format!("return {{ ['{tricks}'] = print }}")),
+    ] {
+        project.write(&format!("scripts/{name}.lua"), format!("return function()\n{log}  {body}\nend\n"));
+    }
+    project
+}
+
+fn assert_harmless(ended: &Ended) {
+    for text in [&ended.stdout, &ended.stderr] {
+        let harmful = |c: char| {
+            c.is_control() && c != '\n' && c != '\t' || "\u{202e}\u{2066}\u{200f}\u{61c}".contains(c)
+        };
+        assert!(!text.contains(harmful), "{text:?}");
+    }
+}
+
+#[test]
+fn call_prints_nothing_that_a_terminal_obeys() {
+    let project = project();
+    for isolation in ["threads", "process"] {
+        for tool in ["returns", "raises", "fails", "keys"] {
+            for more in [&[][..], &["--json"]] {
+                let ended = project.run(&[&["call", tool, "--isolate", isolation], more].concat());
+                assert_harmless(&ended);
+                assert!(ended.stderr.contains("[31m"), "the log lines are told: {ended:?}");
+                assert_eq!(ended.code, Some(i32::from(tool != "returns")), "{ended:?}");
+                if tool == "returns" {
+                    // A program gets what the script returned.
+                    let value: Value = serde_json::from_str(&ended.stdout).unwrap();
+                    let result = if more.is_empty() { &value } else { &value["result"] };
+                    assert_eq!(*result, json!({"text": TRICKS}));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn run_prints_nothing_that_a_terminal_obeys() {
+    let project = project();
+    for more in [&[][..], &["--json"]] {
+        for tool in ["returns", "raises", "fails", "keys"] {
+            let calls = [call(0, tool, "{}"), finish("tool_calls")];
+            let last = [delta("Done.\n"), call(0, "done", r#"{"summary": "ok"}"#), finish("stop")];
+            let server = Server::script([Answer::chunks(&calls), Answer::chunks(&last)]);
+            let endpoint = server.endpoint();
+            let ended = project.run(&[&["run", "hello", "--endpoint", &endpoint], more].concat());
+            assert_harmless(&ended);
+            assert!(ended.stderr.contains("owned"), "{ended:?}");
+            if tool == "returns" {
+                // The model gets what the script returned.
+                let result = json!({"text": TRICKS}).to_string();
+                assert_eq!(server.posts()[1].contents("tool"), [result]);
+            }
+        }
+    }
+}
