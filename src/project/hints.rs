@@ -132,7 +132,9 @@ impl Hints {
                 if counted.is_empty() {
                     return;
                 }
-                counted.into_iter().for_each(|path| state.told.add(path, write));
+                for path in counted {
+                    state.told.add(path, write);
+                }
             }
             // What went wrong with watching is a reason to look.
             Ok(_) | Err(_) => state.told.is_vague = true,
