@@ -129,17 +129,18 @@ impl Cache {
         lock(&self.met).clear();
         lock(&self.torn).clear();
         lock(&self.relied).clear();
-        self.specs.has_news.store(false, Ordering::Relaxed);
-        self.scripts.has_news.store(false, Ordering::Relaxed);
         self.round += 1;
     }
 
-    /// After a load: what it did not use goes. Whether a file was read that holds other than before.
+    /// After a load that is taken: what it did not use goes. Whether since the last one that was taken a file was read that
+    /// holds other than before.
     pub(super) fn end(&mut self) -> bool {
         let round = self.round;
         self.specs.forget_unused(round);
         self.scripts.forget_unused(round);
-        self.specs.has_news.load(Ordering::Relaxed) || self.scripts.has_news.load(Ordering::Relaxed)
+        let news =
+            [&self.specs.has_news, &self.scripts.has_news].map(|news| news.swap(false, Ordering::Relaxed));
+        news.contains(&true)
     }
 
     /// What everything looked like before the load.

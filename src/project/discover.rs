@@ -318,6 +318,11 @@ pub(super) fn look_at_scripts(root: &Path, looks: &mut Looks) {
     }
 }
 
+/// Whether a file of this name is read as a spec or a script.
+pub(super) fn is_source(path: &Path) -> bool {
+    is_spec(path) || is_script(path)
+}
+
 /// Whether [`look_at_scripts`] lists a file of this name.
 pub(super) fn is_listed_script(path: &Path) -> bool {
     is_script(path) && !is_hidden(path)

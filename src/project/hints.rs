@@ -46,10 +46,21 @@ pub(super) struct Hints {
 struct State {
     /// The first and the last hint since the last look.
     hinted: Option<(Instant, Instant)>,
-    writes: HashMap<PathBuf, Write>,
+    told: Told,
     /// In these folders only some entries count.
     names: HashMap<PathBuf, HashSet<OsString>>,
     has_ended: bool,
+}
+
+/// What was told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// How files were written.
+    pub(super) writes: HashMap<PathBuf, Write>,
+    /// What something happened to.
+    pub(super) touched: HashSet<PathBuf>,
+    /// Whether there may be more than that.
+    pub(super) is_vague: bool,
 }
 
 /// Why a wait is over.
@@ -83,15 +94,15 @@ impl Hints {
         }
     }
 
-    /// How files were written since this was last asked.
-    pub(super) fn take_writes(&self) -> HashMap<PathBuf, Write> {
-        std::mem::take(&mut lock(&self.state).writes)
+    /// What was told since this was last asked.
+    pub(super) fn take(&self) -> Told {
+        std::mem::take(&mut lock(&self.state).told)
     }
 
     /// The files among those that are meant that were written since this was last asked, as far as is known.
     pub(super) fn written(&self, is_meant: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
         let state = lock(&self.state);
-        state.writes.keys().filter(|path| is_meant(path)).cloned().collect()
+        state.told.writes.keys().filter(|path| is_meant(path)).cloned().collect()
     }
 
     /// Ends every wait, now and later.
@@ -102,43 +113,47 @@ impl Hints {
 
     fn tell(&self, event: notify::Result<Event>) {
         let mut state = lock(&self.state);
-        // What went wrong with watching is a reason to look.
-        if let Ok(event) = event
-            && !event.need_rescan()
-        {
-            let Event { kind, paths, .. } = event;
-            let write = match kind {
-                EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Write::Closed),
-                // Our own reading is an event, too.
-                EventKind::Access(_) => return,
-                EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(Write::Moved),
-                EventKind::Modify(ModifyKind::Data(_)) => Some(Write::Open),
-                // Another file from now on, or none.
-                EventKind::Create(_)
-                | EventKind::Remove(_)
-                | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(Write::Unknown),
-                EventKind::Any | EventKind::Modify(_) | EventKind::Other => None,
-            };
-            let mut is_meant = paths.is_empty();
-            for path in paths {
-                if !state.counts(&path) {
-                    continue;
+        match event {
+            Ok(event) if !event.need_rescan() && !event.paths.is_empty() => {
+                let write = match event.kind {
+                    EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Write::Closed),
+                    // Our own reading is an event, too.
+                    EventKind::Access(_) => return,
+                    EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(Write::Moved),
+                    EventKind::Modify(ModifyKind::Data(_)) => Some(Write::Open),
+                    // Another file from now on, or none.
+                    EventKind::Create(_)
+                    | EventKind::Remove(_)
+                    | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(Write::Unknown),
+                    EventKind::Any | EventKind::Modify(_) | EventKind::Other => None,
+                };
+                let counted: Vec<PathBuf> =
+                    event.paths.into_iter().filter(|path| state.counts(path)).collect();
+                if counted.is_empty() {
+                    return;
                 }
-                is_meant = true;
-                if let Some(write) = write {
-                    if state.writes.len() >= MAX_WRITES {
-                        state.writes.clear();
-                    }
-                    state.writes.insert(path, write);
+                for path in counted {
+                    state.told.add(path, write);
                 }
             }
-            if !is_meant {
-                return;
-            }
+            // What went wrong with watching is a reason to look.
+            Ok(_) | Err(_) => state.told.is_vague = true,
         }
         let now = Instant::now();
         state.hinted = Some((state.hinted.map_or(now, |(first, _)| first), now));
         self.told.notify_all();
+    }
+}
+
+impl Told {
+    fn add(&mut self, path: PathBuf, write: Option<Write>) {
+        if self.touched.len() >= MAX_WRITES {
+            *self = Self { is_vague: true, ..Self::default() };
+        }
+        if let Some(write) = write {
+            self.writes.insert(path.clone(), write);
+        }
+        self.touched.insert(path);
     }
 }
 

@@ -248,8 +248,16 @@ fn read_specs(
     let mut levels = Levels::default();
     let whole = whole_roots(inputs);
     let mut files: Vec<(Option<Arc<Path>>, PathBuf, Reason)> = Vec::new();
+    let mut roots: Vec<Arc<Path>> = Vec::new();
     for input in inputs {
-        let root = input.root.as_deref().map(Arc::<Path>::from);
+        let root = input.root.as_deref().map(|root| {
+            let known = roots.iter().find(|known| ***known == *root).map(Arc::clone);
+            known.unwrap_or_else(|| {
+                let root: Arc<Path> = Arc::from(root);
+                roots.push(Arc::clone(&root));
+                root
+            })
+        });
         files.extend(input.files.iter().map(|path| (root.clone(), path.clone(), Reason::Checked)));
         if !input.root.as_deref().is_some_and(|root| whole.contains(root)) {
             let around = files_around(input, overlay)?.into_iter();
@@ -326,6 +334,11 @@ impl Load {
     /// The project that a source is of.
     pub(super) fn root_of(&self, source: SourceId) -> Option<&Path> {
         self.roots.get(&source).map(AsRef::as_ref)
+    }
+
+    /// A number that sources of one project share: there is one root for each.
+    pub(super) fn project_of(&self, source: SourceId) -> Option<usize> {
+        self.roots.get(&source).map(|root| Arc::as_ptr(root).cast::<u8>().addr())
     }
 
     pub(super) fn sort_findings(&mut self) {

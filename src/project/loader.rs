@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::cache::Cache;
-use super::discover::{look_at_scripts, resolve_paths, scripts_folder};
+use super::discover::{is_source, look_at_scripts, resolve_paths, scripts_folder};
 use super::load::load_through;
 use super::look::{FileLook, Known, Looks};
 use super::{Input, Load, LoadOptions, ProjectError};
@@ -23,8 +23,8 @@ pub(super) struct Loader {
     doubted: HashSet<PathBuf>,
     /// Whether the cache holds what was loaded last.
     is_in_step: bool,
-    /// Whether the last load came to its end.
-    has_loaded: bool,
+    /// What was read in the last load, if it came to its end, and in the last one that was taken.
+    inputs: [Option<Vec<Input>>; 2],
 }
 
 /// What is loaded.
@@ -39,6 +39,8 @@ pub(super) enum Wanted {
 pub(super) struct Scan {
     inputs: Result<Vec<Input>, ProjectError>,
     pub(super) looks: Looks,
+    /// What is other than what was loaded, where that is known already.
+    different: Option<Vec<(PathBuf, Option<FileLook>)>>,
 }
 
 impl Loader {
@@ -53,7 +55,7 @@ impl Loader {
             named: Vec::new(),
             doubted: HashSet::new(),
             is_in_step: false,
-            has_loaded: false,
+            inputs: [None, None],
         }
     }
 
@@ -87,17 +89,53 @@ impl Loader {
         for path in &self.named {
             looks.name(path);
         }
-        Scan { inputs, looks }
+        Scan { inputs, looks, different: None }
+    }
+
+    /// Looks at these files only, where they are what they were, files that are read or others that are not: then
+    /// nothing else is another for their sake. `None`: everything has to be looked at.
+    pub(super) fn glance<'p>(&self, paths: impl Iterator<Item = &'p PathBuf>) -> Option<Scan> {
+        // A link is a file in two places.
+        let inputs = self.inputs[1].as_ref().filter(|_| self.seen.targets.is_empty())?;
+        let mut different = Vec::new();
+        for path in paths {
+            let found = std::fs::symlink_metadata(path).ok();
+            if found.as_ref().is_some_and(|found| !found.is_file()) {
+                return None;
+            }
+            match (self.seen.listed.get(path), found) {
+                (Some(before), Some(found)) => {
+                    let look = FileLook::of(&found);
+                    if look != *before {
+                        different.push((path.clone(), Some(look)));
+                    }
+                }
+                (None, found) => {
+                    let is_new = found.is_some() && is_source(path);
+                    let is_known = self.seen.folders.contains_key(path) || self.seen.named.contains_key(path);
+                    if is_new || is_known {
+                        return None;
+                    }
+                }
+                (Some(_), None) => return None,
+            }
+        }
+        let mut looks = self.seen.clone();
+        for (path, look) in &different {
+            looks.listed.extend(look.map(|look| (path.clone(), look)));
+        }
+        Some(Scan { inputs: Ok(inputs.clone()), looks, different: Some(different) })
     }
 
     /// The files that are other than what was loaded. Files that may have changed without looking otherwise are read
     /// for it: those of `written`, or all.
     pub(super) fn differences(
         &mut self,
-        looks: &Looks,
+        scan: &Scan,
         written: Option<&HashSet<PathBuf>>,
     ) -> Vec<(PathBuf, Option<FileLook>)> {
-        let mut different = looks.differences(&self.seen);
+        let looks = &scan.looks;
+        let mut different = scan.different.clone().unwrap_or_else(|| looks.differences(&self.seen));
         // Of a folder that is another every file may be.
         let written = written.filter(|written| !written.iter().any(|path| looks.folders.contains_key(path)));
         self.doubted.extend(self.cache.doubtful(written));
@@ -122,11 +160,11 @@ impl Loader {
         // What a load that was worth nothing left in the cache is other than what was loaded.
         let changed = changed.filter(|_| std::mem::replace(&mut self.is_in_step, false));
         self.cache.begin(scan.looks, changed, held);
-        let inputs = scan.inputs;
-        let loaded =
-            inputs.and_then(|inputs| load_through(&mut self.cache, &inputs, &self.from, &self.options));
-        self.has_loaded = loaded.is_ok();
-        loaded
+        self.inputs[0] = None;
+        let inputs = scan.inputs?;
+        let load = load_through(&mut self.cache, &inputs, &self.from, &self.options)?;
+        self.inputs[0] = Some(inputs);
+        Ok(load)
     }
 
     /// Loads everything as it is now.
@@ -164,7 +202,9 @@ impl Loader {
             }
         }
         self.seen = seen;
-        self.is_in_step = self.has_loaded;
+        self.is_in_step = self.inputs[0].is_some();
+        // What is held may have been missing when the inputs were listed.
+        self.inputs[1] = self.inputs[0].take().filter(|_| held.is_empty());
         has_news
     }
 }
@@ -226,10 +266,10 @@ mod tests {
         loader.seen = loader.scan().looks;
         loader.cache.pretend_to_have_read(&path);
         let scan = loader.scan();
-        assert!(loader.differences(&scan.looks, Some(&HashSet::new())).is_empty());
+        assert!(loader.differences(&scan, Some(&HashSet::new())).is_empty());
         // Found once, it is known until it is loaded.
         for written in [None, Some(&HashSet::new())] {
-            let different = loader.differences(&scan.looks, written);
+            let different = loader.differences(&scan, written);
             let different: Vec<_> = different.iter().map(|(path, _)| path).collect();
             assert_eq!(different, [&path]);
         }
@@ -237,7 +277,53 @@ mod tests {
         assert!(loader.taken(&HashSet::new()));
         assert_eq!(load.tools[0].tool.name.value, "b");
         let scan = loader.scan();
-        assert!(loader.differences(&scan.looks, None).is_empty());
+        assert!(loader.differences(&scan, None).is_empty());
+    }
+
+    /// What a load that was worth nothing read is still new.
+    #[test]
+    fn a_load_that_is_not_taken_is_no_load() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("specs/a.eld");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+        let wanted = Wanted::Project(folder.path().to_owned());
+        let mut loader = Loader::new(wanted, folder.path(), LoadOptions::default());
+        loader.load_all().unwrap();
+        assert!(loader.taken(&HashSet::new()));
+        fs::write(&path, "(defexit :name \"a\" :description \"d\")").unwrap();
+        for _ in 0..2 {
+            let scan = loader.scan();
+            let changed = loader.differences(&scan, None);
+            assert_eq!(changed.len(), 1);
+            loader.load(scan, Some(changed.iter().map(|(path, _)| path)), HashSet::new()).unwrap();
+        }
+        assert!(loader.taken(&HashSet::new()));
+        loader.load_all().unwrap();
+        assert!(!loader.taken(&HashSet::new()));
+    }
+
+    /// A file that was away, and held back for it, is read when it is back.
+    #[test]
+    fn a_file_that_was_held_back_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("specs/a.eld");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        let spec = "(defexit :name \"a\" :description \"d\")";
+        fs::write(&path, spec).unwrap();
+        let wanted = Wanted::Project(folder.path().to_owned());
+        let mut loader = Loader::new(wanted, folder.path(), LoadOptions::default());
+        loader.load_all().unwrap();
+        loader.taken(&HashSet::new());
+        fs::remove_file(&path).unwrap();
+        let held = HashSet::from([path.clone()]);
+        loader.load(loader.scan(), Some(held.iter()), held.clone()).unwrap();
+        loader.taken(&held);
+        fs::write(&path, spec).unwrap();
+        let scan = loader.glance(held.iter()).unwrap_or_else(|| loader.scan());
+        assert_eq!(loader.differences(&scan, Some(&held)).len(), 1);
+        let load = loader.load(scan, Some(held.iter()), HashSet::new()).unwrap();
+        assert_eq!(load.tools.len(), 1);
     }
 
     /// Whatever is done to a project, a load that takes over what it can finds what a load of everything finds.
@@ -272,15 +358,18 @@ mod tests {
         let wanted = Wanted::Project(root.to_owned());
         let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
         let mut loader = Loader::new(wanted, root, options);
-        let mut kept = 0;
+        let (mut kept, mut glances) = (0, 0);
         for round in 0..400 {
-            for _ in 0..random.usize(1..3) {
-                edit(root, &mut random, &[&SPECS, &SCRIPTS, &MODULES]);
-            }
-            let scan = loader.scan();
+            let edits = random.usize(1..3);
+            let edited: Vec<PathBuf> =
+                (0..edits).map(|_| edit(root, &mut random, &[&SPECS, &SCRIPTS, &MODULES])).collect();
+            // Both ways of looking lead to the same.
+            let glance = if random.bool() { loader.glance(edited.iter()) } else { None };
+            glances += usize::from(glance.is_some());
+            let scan = glance.unwrap_or_else(|| loader.scan());
             let held = HashSet::new();
             let before = loader.cache.tools.len();
-            let changed = loader.differences(&scan.looks, None);
+            let changed = loader.differences(&scan, None);
             let changed = changed.iter().map(|(path, _)| path);
             let cached = loader.load(scan, Some(changed), held.clone()).unwrap();
             assert!(loader.torn().is_empty());
@@ -289,13 +378,14 @@ mod tests {
             let whole =
                 load(&[Input::of_project(root.to_owned(), &mut Looks::default()).unwrap()], root).unwrap();
             assert_eq!(described(&cached), described(&whole), "after edit {round}");
-            let looks = loader.scan().looks;
-            assert!(loader.differences(&looks, None).is_empty(), "{round}");
+            let scan = loader.scan();
+            assert!(loader.differences(&scan, None).is_empty(), "{round}");
         }
         assert!(kept > 200, "nothing was ever taken over");
+        assert!(glances > 10, "everything was always looked at: {glances}");
     }
 
-    fn edit(root: &Path, random: &mut fastrand::Rng, texts: &[&[&str]; 3]) {
+    fn edit(root: &Path, random: &mut fastrand::Rng, texts: &[&[&str]; 3]) -> PathBuf {
         const PLACES: [(&str, usize); 15] = [
             ("specs/1.eld", 0),
             ("specs/2.eld", 0),
@@ -317,9 +407,10 @@ mod tests {
         let path = root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let text = texts[kind][random.usize(..texts[kind].len())];
-        match random.usize(..6) {
-            0 => drop(fs::remove_file(&path)),
-            1 => {
+        match random.usize(..60) {
+            0..10 => drop(fs::remove_file(&path)),
+            #[cfg(unix)]
+            10 => {
                 let elsewhere = root.join(format!("beside-{}", random.u32(..)));
                 fs::write(&elsewhere, text).unwrap();
                 let _ = fs::remove_file(&path);
@@ -331,5 +422,6 @@ mod tests {
                 fs::rename(beside, &path).unwrap();
             }
         }
+        path
     }
 }

@@ -62,7 +62,7 @@ impl FolderId {
 }
 
 /// Everything that one look around found.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Looks {
     /// The files that are looked at whatever was loaded.
     pub(super) listed: HashMap<PathBuf, FileLook>,
@@ -85,7 +85,7 @@ pub(super) enum Known {
 }
 
 /// A folder in which changes would be seen.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Folder {
     pub(super) id: FolderId,
     /// The entries that count; `None`: all.

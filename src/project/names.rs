@@ -32,11 +32,11 @@ pub(super) fn tell_duplicates(load: &mut Load) {
 /// An Emacs Lisp file is code that is evaluated in order: there the later definition of a name and category replaces
 /// the earlier. Everywhere else nothing says which of two is meant, and the first stays.
 fn tell_duplicate_tools(load: &mut Load) {
-    let mut first: HashMap<(Option<&Path>, &str), (usize, &Tool)> = HashMap::new();
+    let mut first: HashMap<(Option<usize>, &str), (usize, &Tool)> = HashMap::new();
     let (mut losers, mut findings) = (Vec::new(), Vec::new());
     for (index, tool) in load.tools.iter().map(|loaded| &loaded.tool).enumerate() {
         let name = &tool.name.value;
-        let mut entry = match first.entry((load.root_of(tool.source), name)) {
+        let mut entry = match first.entry((load.project_of(tool.source), name)) {
             Entry::Vacant(vacant) => {
                 vacant.insert((index, tool));
                 continue;
@@ -87,6 +87,9 @@ impl<'n> Names<'n> {
 
 /// Workers of the projects that were read whole name tools that these have.
 pub(super) fn tell_unknown_worker_tools(load: &mut Load, whole: &HashSet<&Path>) {
+    if load.workers.is_empty() {
+        return;
+    }
     let mut of_root: HashMap<&Path, (Names, Names)> =
         whole.iter().map(|root| (*root, Default::default())).collect();
     for tool in load.tools.iter().map(|loaded| &loaded.tool) {

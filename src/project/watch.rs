@@ -1,6 +1,7 @@
 //! Files looked at again and again, and a load made anew whenever one of them holds something else.
 //!
-//! What counts is a look around (`look`): on a hint of the operating system (`hints`), and every second. Files that are
+//! What counts is a look: around (`look`), every second and wherever a hint of the operating system (`hints`) is about
+//! more than the content of files that were there; else at those. Files that are
 //! other than what was loaded are taken when they are whole (`settle`). A load is made beside the one that is there, from
 //! what is another and the rest of the last one (`cache`); then everything is looked at again, and if a file that was
 //! read is not as it was, the load is thrown away. So a load is the state of the disk at one moment, and no half-written
@@ -105,17 +106,19 @@ pub(super) fn keep_watching(watched: &mut impl Watched, mut loader: Loader, hint
         if hints.wait(until) == Woken::Ended {
             return;
         }
-        let writes = hints.take_writes();
+        let told = hints.take();
         let (is_sweep, is_wanted) =
             (Instant::now() >= sweep, wanted.is_some_and(|wanted| Instant::now() >= wanted));
-        let scan = look(&loader, &mut watches);
+        // What is told of is looked at now, and everything else soon.
+        let is_all = is_sweep || told.is_vague;
+        let glance = if is_all { None } else { loader.glance(told.touched.iter().chain(settling.pending())) };
+        let scan = glance.unwrap_or_else(|| look(&loader, &mut watches));
         let now = Instant::now();
         if is_sweep {
             sweep = now + SWEEP;
         }
-        let written = writes.keys().cloned().collect();
-        settling.written(writes);
-        let different = loader.differences(&scan.looks, (!is_sweep).then_some(&written));
+        settling.written(told.writes);
+        let different = loader.differences(&scan, (!is_sweep).then_some(&told.touched));
         settling.found(now, different, |path| scan.looks.targets.get(path));
         due = None;
         let held = match settling.decide(now) {

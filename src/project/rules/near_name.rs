@@ -1,5 +1,4 @@
 use std::collections::HashMap;
-use std::path::Path;
 
 use crate::diagnostic::{Diagnostic, Label, rule};
 use crate::project::Load;
@@ -23,11 +22,11 @@ rule! {
 }
 
 pub(in crate::project) fn check(load: &Load) -> Vec<Diagnostic> {
-    let mut seen: HashMap<(Option<&Path>, String), (&str, Location)> = HashMap::new();
+    let mut seen: HashMap<(Option<usize>, String), (&str, Location)> = HashMap::new();
     let mut findings = Vec::new();
     for tool in load.tools.iter().map(|loaded| &loaded.tool) {
         let at = Location { source: tool.source, span: tool.name.span };
-        let key = (load.root_of(tool.source), tool.name.value.replace('-', "_").to_ascii_lowercase());
+        let key = (load.project_of(tool.source), tool.name.value.replace('-', "_").to_ascii_lowercase());
         match seen.get(&key) {
             // Two of one name are told as such.
             Some((name, first)) if *name != tool.name.value => {
