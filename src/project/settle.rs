@@ -2,7 +2,7 @@
 //!
 //! A file that was closed after writing, or came by renaming, is taken at once; one of which nothing is known when two
 //! looks 40 ms apart find the same; one that is known to be open, when it was not written for 250 ms. One that vanished
-//! counts as gone after 100 ms: editors move a file away and write it anew. All that changed is taken together; what is not ready
+//! counts as gone after 60 ms: editors move a file away and write it anew. All that changed is taken together; what is not ready
 //! 250 ms after the first change is held back then, and counts as unreadable.
 //!
 //! Time comes in as a value.
@@ -17,7 +17,7 @@ use super::look::FileLook;
 /// Between two looks at a file of which nothing else is known.
 const DEBOUNCE: Duration = Duration::from_millis(40);
 /// From a file's end to its being gone.
-const GONE: Duration = Duration::from_millis(100);
+const GONE: Duration = Duration::from_millis(60);
 /// The longest wait for files that are not ready, and the pause after which a file that is open is taken.
 const MAX_DEBOUNCE: Duration = Duration::from_millis(250);
 /// So often a load is made anew because a file changed meanwhile.
@@ -220,9 +220,9 @@ mod tests {
         clock.write("a", Write::Closed);
         assert_eq!(clock.decide(101, &[("a", one)]), "load without []");
         // What is gone may come back.
-        assert_eq!(clock.decide(200, &[("a", None)]), "wait 300");
+        assert_eq!(clock.decide(200, &[("a", None)]), "wait 260");
         assert_eq!(clock.decide(210, &[]), "rest");
-        assert_eq!(clock.decide(220, &[("a", None)]), "wait 320");
+        assert_eq!(clock.decide(220, &[("a", None)]), "wait 280");
         assert_eq!(clock.decide(320, &[("a", None)]), "load without []");
     }
 
