@@ -12,7 +12,7 @@ return function()
       table.insert(got, "others")
     end
     if pcall(text.matches, "a", bad) then table.insert(got, "pattern") end
-    assert(text.count(bad .. "z" .. bad, "z") == 1 and text.find(bad .. "z", "z").first == #bad + 1)
+    assert(text.count(bad .. "z" .. bad, "z") == 1 and assert(text.find(bad .. "z", "z")).first == #bad + 1)
   end
   return got
 end

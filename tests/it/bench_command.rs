@@ -60,7 +60,7 @@ fn a_bench_that_cannot_be_says_why() {
         2,
         "error: `push` may run programs and reach the network, and would thousands of times; --yes",
     );
-    assert_eq!(project.run(&["bench", "push", "--yes", "--time", "20ms"]).code, Some(0));
+    assert_eq!(project.run(&["bench", "push", "--yes", "--trust", "--time", "20ms"]).code, Some(0));
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn people_are_told_the_same() {
     // Nothing to fuzz, or something that is not to be.
     assert_eq!(fuzz(&project, &["--filter", "nobody"]).code, Some(2));
     assert_eq!(fuzz(&project, &["--filter", "remove"]).code, Some(0));
-    let all = fuzz(&project, &["--filter", "remove", "--fuzz-all"]);
+    let all = fuzz(&project, &["--filter", "remove", "--fuzz-all", "--trust"]);
     assert!(all.stdout.contains("this must never run"), "{all:?}");
     assert_eq!(project.run(&["test", "--cases", "5"]).code, Some(2), "--cases is of --fuzz");
 }

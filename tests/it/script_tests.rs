@@ -36,7 +36,7 @@ const PASSING: [&str; 3] =
 #[test]
 fn what_the_vocabulary_promises() {
     let before = folders();
-    let ended = deftool(&[&["test"], &PASSING[..]].concat());
+    let ended = deftool(&[&["test", "--trust"], &PASSING[..]].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let left: Vec<_> = folders().into_iter().filter(|folder| !before.contains(folder)).collect();
     // Other tests may be running: none of these is of a process that has ended.
@@ -238,7 +238,7 @@ fn subject(script: Script) -> TestSubject {
         Value::Object(arguments) => Ok(arguments),
         _ => Err(ToolError::new(ToolErrorKind::InvalidArguments, "no object")),
     };
-    TestSubject { script: Arc::new(script), accept: Arc::new(accept) }
+    TestSubject { script: Arc::new(script), accept: Arc::new(accept), permit: Arc::new(|_| Ok(())) }
 }
 
 fn run_on(test: &str, tool: impl Fn() -> Script + Send + Sync + 'static) -> TestEnd {
@@ -339,4 +339,36 @@ fn ctrl_c_ends_it_and_leaves_nothing() {
     let id = child.id();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(!folders().iter().any(|folder| folder.to_string_lossy().contains(&format!("test-{id}-"))));
+}
+
+/// What reaches beyond the project is replaced, narrowed or trusted; a test of anything else needs no trust.
+#[test]
+fn tests_are_held_to_what_is_trusted() {
+    let project = Project::new();
+    project.write(
+        "specs/a.eld",
+        "(deftool :name \"fetch\" :description \"Fetch the news.\" :args () :allow (:net [\"127.0.0.1:9\"] :write [\"out\"]))",
+    );
+    let script = "return function() local r = http.get('http://127.0.0.1:9/') fs.write('out/x', r.body, { parents = true }) return r.status end";
+    project.write("scripts/fetch.lua", script);
+    let tests = "
+        test('replaced', function()
+          local fakes = { http = { get = mock({ status = 200, body = 'b' }) }, root = temp_dir() }
+          expect(tool.load('fetch', fakes)({})).is(200)
+          expect(temp.read('out/x')).is('b')
+        end)
+        test('narrowed', function()
+          local fetch = tool.load('fetch', { grants = { net = {}, write = {} } })
+          expect(function() fetch({}) end).fails({ kind = 'permission', message = '127.0.0.1:9' })
+        end)
+        test('real', function()
+          expect(function() tool.load('fetch')({}) end).fails({ kind = 'script' })
+        end)";
+    project.write("scripts/fetch_test.lua", tests);
+    let ended = project.run(&["test"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("ok   replaced") && ended.stdout.contains("ok   narrowed"), "{ended:?}");
+    assert!(ended.stdout.contains("FAIL real") && ended.stdout.contains("deftool trust grant"), "{ended:?}");
+    let ended = project.run(&["test", "--trust"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
 }

@@ -334,9 +334,16 @@ mod checked {
             }
             jobs.push(job);
         }
-        for (job, result) in jobs.iter().zip(check_types(&definitions([]), &jobs, LIMIT * 20)) {
-            assert_eq!(result, TypeCheck::Checked(Vec::new()), "{}", job.file);
-        }
+        // What they give to host functions on purpose is another matter.
+        jobs.retain(|job| !job.file.contains("lying"));
+        let results = check_types(&definitions([]), &jobs, LIMIT * 20);
+        let wrong: Vec<_> = jobs
+            .iter()
+            .zip(results)
+            .filter(|(_, result)| *result != TypeCheck::Checked(Vec::new()))
+            .map(|(job, result)| format!("{}: {result:?}", job.file))
+            .collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     const SPEC: &str = r#"(deftool :name "t" :description "Do it." :allow (:read ["notes/"])

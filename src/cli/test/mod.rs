@@ -12,10 +12,9 @@ use std::path::{Path, PathBuf};
 use super::args::{TestFormat, TestOptions};
 use super::output::say_error;
 use super::rerun::Rerun;
-use super::trust::ProjectTrust;
 use super::{CliError, Exit, Place, locate};
 use crate::project::{
-    Input, Load, LoadOptions, find_root, find_tests, is_test_script, load_specs, resolve_inputs, wishes,
+    Input, Load, LoadOptions, find_root, find_tests, is_test_script, load_specs, resolve_inputs,
 };
 pub(super) use fuzz::effects;
 use report::{describe, print_json_line, print_results};
@@ -86,8 +85,6 @@ fn run_once(
         if files.is_empty() {
             continue;
         }
-        // Tests have threads and states of their own, and give tools no more than their specs do.
-        ProjectTrust::settle(&root, wishes(load, &load.tools), options.scripts.trust)?;
         scripts::run(&mut run, &root, from, &files, options)?;
     }
     run.count();

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::args::TestOptions;
+use super::super::trust::ProjectTrust;
 use super::super::{CliError, arguments, script_log};
 use super::run::{Failure, Kind, Place, TestResult, TestRun};
-use crate::project::{Generation, ScriptState, TestScript};
+use crate::project::{Generation, ScriptState, TestScript, Trust};
 use crate::script::{
     TestFailure, TestFile, TestLimits, TestName, TestSubject, list_tests, remove_test_folders, run_test,
 };
@@ -29,7 +30,9 @@ pub(super) fn run(
     options: &TestOptions,
 ) -> Result<(), CliError> {
     let generation = Arc::new(Generation::load(root, from, None)?);
-    let find = move |name: &str| subject(name, &generation);
+    // Most tests replace what reaches beyond the project: the question is put to none before it is one.
+    let trust = ProjectTrust::without_asking(root, options.scripts.trust).of(&generation);
+    let find = move |name: &str| subject(name, &generation, &trust);
     let find: crate::script::TestTools = Arc::new(find);
     let files: Vec<TestFile> = files
         .iter()
@@ -46,7 +49,7 @@ pub(super) fn run(
 }
 
 /// The tool that a test loads.
-fn subject(name: &str, generation: &Arc<Generation>) -> Result<TestSubject, ToolError> {
+fn subject(name: &str, generation: &Arc<Generation>, trust: &Trust) -> Result<TestSubject, ToolError> {
     let loaded = arguments::find_tool(name, generation)?;
     let script = match &loaded.script {
         ScriptState::Ready(script) => Arc::clone(script),
@@ -67,7 +70,8 @@ fn subject(name: &str, generation: &Arc<Generation>) -> Result<TestSubject, Tool
             None => error,
         })
     };
-    Ok(TestSubject { script, accept: Arc::new(accept) })
+    let trust = trust.clone();
+    Ok(TestSubject { script, accept: Arc::new(accept), permit: Arc::new(move |script| trust.allow(script)) })
 }
 
 /// What is done for one result.

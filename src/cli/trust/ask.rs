@@ -54,6 +54,12 @@ impl ProjectTrust {
         Ok(Self { root, granted: Some(Mutex::new(granted)) })
     }
 
+    /// Settles it by `--trust` (`trusts_all`) or by what is remembered; nobody is asked.
+    pub(in crate::cli) fn without_asking(root: &Path, trusts_all: bool) -> Self {
+        let granted = Granted { grants: Arc::default(), suffices: 0 };
+        Self { root: root.to_owned(), granted: (!trusts_all).then(|| Mutex::new(granted)) }
+    }
+
     /// What the scripts of `generation` may use. What was granted elsewhere meanwhile counts, too.
     pub(in crate::cli) fn of(&self, generation: &Generation) -> Trust {
         let Some(granted) = &self.granted else { return Trust::Everything };

@@ -10,6 +10,8 @@ use crate::script::convert::type_name;
 use crate::script::error::{HostError, clean};
 use crate::script::permission::{PathGrant, Permissions, plain};
 
+use super::fakes::Fake;
+
 /// Of one tool under test.
 pub(super) struct Bounds<'b> {
     /// The tool.
@@ -78,6 +80,23 @@ impl Bounds<'_> {
             }
             Ok(())
         })
+    }
+
+    /// What of `permissions` reaches beyond the test: not what `fakes` stand in for, and not its own folder.
+    pub(super) fn left_real(&self, permissions: &Permissions, fakes: &[Fake]) -> Permissions {
+        let is_real = |table: &str| !fakes.iter().any(|fake| fake.table == table);
+        let words = |table: &str, list: &[String]| if is_real(table) { list.to_vec() } else { Vec::new() };
+        let paths = |list: &[PathGrant]| {
+            let outside = list.iter().filter(|grant| is_real("fs") && !self.is_in_folder(&grant.path));
+            outside.cloned().collect()
+        };
+        Permissions {
+            net: words("http", &permissions.net),
+            read: paths(&permissions.read),
+            write: paths(&permissions.write),
+            run: words("process", &permissions.run),
+            env: words("env", &permissions.env),
+        }
     }
 
     fn beyond(&self, key: &str, name: &str) -> mlua::Error {

@@ -59,6 +59,9 @@ pub type TestTools = Arc<dyn Fn(&str) -> Result<TestSubject, ToolError> + Send +
 /// What holds arguments against a schema.
 type Accept = Arc<dyn Fn(Value) -> Result<Map<String, Value>, ToolError> + Send + Sync>;
 
+/// Says why a script may not run with its permissions.
+type Permit = Arc<dyn Fn(&Script) -> Result<(), ToolError> + Send + Sync>;
+
 /// A tool under test.
 #[derive(Clone)]
 pub struct TestSubject {
@@ -66,6 +69,9 @@ pub struct TestSubject {
     pub script: Arc<Script>,
     /// Holds arguments against its schema; the error is what a model would be told.
     pub accept: Accept,
+    /// Whether the script may run with the permissions that it has. Those of tables that a test replaces, and those of
+    /// the test's own folder, are not asked for.
+    pub permit: Permit,
 }
 
 impl fmt::Debug for TestSubject {

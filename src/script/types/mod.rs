@@ -26,10 +26,14 @@ use crate::spec::{Tool, ToolKind};
 #[cfg(feature = "types")]
 pub use check::{TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types};
 
+/// Luau's own type of `pcall` says what the function returns when it does not fail, and nothing of the message.
+const PROTECTED: &str = "\ndeclare function pcall(called: (...any) -> ...any, ...: any): (boolean, ...any)\n";
+
 /// The definition file of a project: what every script finds, and the types of `tools` that are valid and have scripts.
 pub fn definitions<'t>(tools: impl IntoIterator<Item = &'t Tool>) -> String {
     let mut file =
         String::from("-- Made by `deftool types`: what scripts are given. Changes made here are lost.\n");
+    file.push_str(PROTECTED);
     for table in host_tables() {
         declare(&mut file, table);
     }

@@ -71,7 +71,8 @@ impl<'m, 'f> Known<'m, 'f> {
             | TypeErrorData::CannotCallNonFunction(_)
             | TypeErrorData::UninhabitedTypeFunction(_)
             | TypeErrorData::CannotInferBinaryOperation(_) => self.uses.contains(at) && is_plain(message),
-            TypeErrorData::CountMismatch(_) => self.calls.contains(at),
+            // What a loop's iterator is called with is the analyser's own reckoning, which may be off.
+            TypeErrorData::CountMismatch(count) => self.calls.contains(at) && count.expected != count.actual,
             TypeErrorData::TypeMismatch(_) => match self.arguments.get(at) {
                 // What a library gives may be nil in theory alone: `string.match`, `tonumber`.
                 Some(is_known) => {

@@ -284,7 +284,7 @@ fn an_interrupted_command_takes_its_programs_along() {
     let source = "return function() process.run({ 'sh', '-c', [[trap '' TERM INT; echo $$ > id; exec sleep 300]] }) end\n";
     std::fs::write(folder.path().join("scripts/linger.lua"), source).unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_deftool"))
-        .args(["call", "linger"])
+        .args(["call", "linger", "--trust"])
         .current_dir(folder.path())
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())

@@ -66,7 +66,7 @@ pub(in crate::script::host) const DOC: TableDoc = TableDoc {
              old file's permissions stay. Missing folders are made with `parents = true` only. Needs `:write`.",
         )
         .fails("A file that is read-only or no regular file; more than 64 MiB or 10,000 new files in one call.")
-        .as_in("fs.write(\"out/report.md\", report, { parents = true })"),
+        .as_in("fs.write(\"out/report.md\", \"# Report\\n\", { parents = true })"),
         FunctionDoc::new(
             "append",
             "(path: string, text: string, options: { parents: boolean? }?) -> ()",

@@ -37,7 +37,7 @@ pub(in crate::script::host) const DOC: TableDoc = TableDoc {
              special in either, as it is in `string.gsub`.",
         )
         .fails("An empty `old`; a result longer than 8 MiB.")
-        .as_in("local new, count = text.replace(source, \"a.b(\", \"a.c(\")"),
+        .as_in("local source = \"print(a.b(1))\"\nlocal new, count = text.replace(source, \"a.b(\", \"a.c(\")"),
         FunctionDoc::new(
             "wrap",
             "(text: string, width: number) -> string",
@@ -50,7 +50,7 @@ pub(in crate::script::host) const DOC: TableDoc = TableDoc {
             "The text cut to `most` characters, or bytes with `bytes = true`, but never within a character. What was cut ends with \
              `mark`, which counts, too; `…` by default.",
         )
-        .as_in("return text.truncate(body, 60000, { bytes = true, mark = \"\\n[cut]\" })"),
+        .as_in("local page = string.rep(\"naïve \", 20000)\nreturn text.truncate(page, 60000, { bytes = true, mark = \"\\n[cut]\" })"),
         FunctionDoc::new(
             "diff",
             "(old: string, new: string, options: DiffOptions?) -> string",
@@ -58,7 +58,7 @@ pub(in crate::script::host) const DOC: TableDoc = TableDoc {
              Beyond a second or so the search for the shortest ends with a longer one.",
         )
         .fails("A text longer than 4 MiB or 200,000 lines, or not UTF-8.")
-        .as_in("return text.diff(before, after, { old_name = \"a/\" .. path, new_name = \"b/\" .. path })"),
+        .as_in("return text.diff(\"one\\n\", \"two\\n\", { old_name = \"a/list\", new_name = \"b/list\" })"),
         FunctionDoc::new(
             "matches",
             "(text: string, pattern: string) -> boolean",
@@ -71,14 +71,14 @@ pub(in crate::script::host) const DOC: TableDoc = TableDoc {
              beside letters beyond ASCII can be (`(?-u:\\b)` knows ASCII alone and costs nothing); a text longer than 8 MiB. So for all \
              functions below.",
         )
-        .as_in("if text.matches(line, [[(?i)\\bfix(me|es)\\b]]) then count += 1 end"),
+        .as_in("return text.matches(\"-- FIXME: later\", [[(?i)\\bfix(me|es)\\b]])"),
         FunctionDoc::new(
             "find",
             "(text: string, pattern: string, from: number?) -> TextMatch?",
             "The first match from byte `from` (1) on: its text, its `first` and `last` byte, for `string.sub`, what its groups matched \
              (an empty string where a group took no part), and by name what the groups with names did.",
         )
-        .as_in("local found = text.find(line, [[^(?<key>\\w+)\\s*=\\s*(?<value>.*)$]])\nreturn found and found.named.value"),
+        .as_in("local found = text.find(\"name = deftool\", [[^(?<key>\\w+)\\s*=\\s*(?<value>.*)$]])\nreturn found and found.named.value"),
         FunctionDoc::new(
             "find_all",
             "(text: string, pattern: string, options: { limit: number? }?) -> { TextMatch }",
@@ -91,7 +91,7 @@ pub(in crate::script::host) const DOC: TableDoc = TableDoc {
              in the replacement stand for groups, `$$` for a dollar sign.",
         )
         .fails("A result longer than 8 MiB; a replacement longer than 64 KiB.")
-        .as_in("local iso = text.replace_matches(date, [[(\\d+)/(\\d+)/(\\d+)]], \"$3-$1-$2\")"),
+        .as_in("local iso = text.replace_matches(\"29/2/2024\", [[(\\d+)/(\\d+)/(\\d+)]], \"$3-$1-$2\")"),
         FunctionDoc::new(
             "escape",
             "(text: string) -> string",
