@@ -383,6 +383,9 @@ pub(super) struct InitOptions {
     /// Folder to make it in
     #[arg(default_value = ".")]
     pub(super) folder: PathBuf,
+    /// Copy the tools that ship with deftool: files, search, programs, git, the web, time, arithmetic
+    #[arg(long)]
+    pub(super) toolbox: bool,
 }
 
 #[derive(Debug, Args)]

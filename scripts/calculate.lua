@@ -1,0 +1,5 @@
+local compute = require("./lib/expression")
+
+return function(expression)
+  return { result = compute(expression) }
+end

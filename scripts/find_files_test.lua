@@ -1,0 +1,40 @@
+local find_files = tool.load("find_files", { root = temp_dir() })
+
+local function make()
+  for _, name in { "src/main.c", "src/util/list.c", "src/util/list.h", "docs/list.md", "build/out.c", ".hidden/x.c" } do
+    temp.write(name, "x")
+  end
+  temp.write(".gitignore", "/build/\n")
+end
+
+test("patterns, folders and names", function()
+  make()
+  expect(find_files({ pattern = "**/*.c" }).paths).equals({ "src/main.c", "src/util/list.c" })
+  expect(find_files({ pattern = "*.c" }).paths).equals({ "src/main.c", "src/util/list.c" })
+  expect(find_files({ pattern = "list.*" }).paths).equals({ "docs/list.md", "src/util/list.c", "src/util/list.h" })
+  expect(find_files({ pattern = "src/*.{c,h}" }).paths).equals({ "src/main.c" })
+  expect(find_files({ pattern = "*.h", path = "src" }).paths).equals({ "src/util/list.h" })
+end)
+
+test("nothing found is an empty list", function()
+  make()
+  expect(find_files({ pattern = "*.zig" })).equals({ paths = json.array {} })
+end)
+
+test("more than comes at a time is told", function()
+  for number = 1, 510 do
+    temp.write(`many/{number}.txt`, "")
+  end
+  local found = find_files({ pattern = "**/*.txt" })
+  expect(#found.paths).is(500)
+  expect(found.more).is(true)
+end)
+
+test("a pattern that makes no sense is told", function()
+  expect(function()
+    find_files({ pattern = "/etc/*" })
+  end).fails({ kind = "failure", message = "does not start with a slash" })
+  expect(function()
+    find_files({ pattern = "[" })
+  end).fails()
+end)

@@ -1,0 +1,30 @@
+local function diff(arguments, output, truncated)
+  local run = mock({ code = 0, ok = true, stdout = output or "diff\n", stderr = "", truncated = truncated or false })
+  local result = tool.load("git_diff", { process = { run = run } })(arguments)
+  local argv = run.calls[1][1]
+  local at = table.find(argv, "diff")
+  return result, table.concat(argv, " ", at)
+end
+
+test("arguments become git's", function()
+  local cases = {
+    { {}, "diff --no-ext-diff --no-textconv --" },
+    { { staged = true }, "diff --no-ext-diff --no-textconv --cached --" },
+    { { since = "HEAD~3", path = "src" }, "diff --no-ext-diff --no-textconv HEAD~3 -- src" },
+  }
+  for _, case in cases do
+    local _, argv = diff(case[1])
+    expect(argv).is(case[2])
+  end
+end)
+
+test("a long diff is cut at a line", function()
+  local result = diff({}, string.rep("+ a line of a diff\n", 10000))
+  expect(#result.diff <= 60000).is(true)
+  expect(result.diff).matches("\n$")
+  expect(result.more).is(true)
+end)
+
+test("nothing changed is said", function()
+  expect((diff({}, ""))).equals({ diff = "", note = "nothing has changed" })
+end)

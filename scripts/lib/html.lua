@@ -1,0 +1,91 @@
+-- HTML → readable text: what a person would see, without scripts, styles and tags. Not a parser: for models to read.
+
+local NAMED = {
+  amp = "&", lt = "<", gt = ">", quot = '"', apos = "'", nbsp = " ", ndash = "–", mdash = "—", hellip = "…",
+  lsquo = "‘", rsquo = "’", ldquo = "“", rdquo = "”", laquo = "«", raquo = "»", copy = "©", reg = "®", deg = "°",
+  times = "×", middot = "·", bull = "•", euro = "€", pound = "£", sect = "§", para = "¶", rarr = "→", larr = "←",
+}
+
+-- Elements that begin on a line of their own.
+local BLOCKS = {
+  address = 1, article = 2, aside = 2, blockquote = 2, br = 1, dd = 1, div = 1, dl = 2, dt = 1, fieldset = 1, figure = 2,
+  footer = 2, form = 2, h1 = 2, h2 = 2, h3 = 2, h4 = 2, h5 = 2, h6 = 2, header = 2, hr = 2, li = 1, main = 2, nav = 2,
+  ol = 2, p = 2, pre = 2, section = 2, table = 2, td = 0, th = 0, tr = 1, ul = 2,
+}
+
+-- Elements whose content is not read.
+local SILENT = { script = true, style = true, noscript = true, template = true, svg = true, head = true }
+
+local function entity(name)
+  local decimal, hex = string.match(name, "^#(%d+)$"), string.match(name, "^#[xX](%x+)$")
+  local code = tonumber(decimal or "") or tonumber(hex or "", 16)
+  if code then
+    local is_character = code > 0 and code <= 0x10FFFF and (code < 0xD800 or code > 0xDFFF)
+    return if is_character then utf8.char(code) else "\u{FFFD}"
+  end
+  return NAMED[name]
+end
+
+local function unescape(text)
+  return (string.gsub(text, "&(#?%w+);?", entity))
+end
+
+-- Blanks run together, no more than one empty line.
+local function tidy(text)
+  text = string.gsub(text, "[ \t]+", " ")
+  text = string.gsub(text, " ?\n ?", "\n")
+  text = string.gsub(text, "\n\n\n+", "\n\n")
+  return (string.match(text, "^%s*(.-)%s*$"))
+end
+
+local function text_of(html)
+  local pieces, at = {}, 1
+  local function add(piece)
+    table.insert(pieces, piece)
+  end
+  while true do
+    local open = string.find(html, "<", at, true)
+    if not open then
+      add(unescape((string.gsub(string.sub(html, at), "%s+", " "))))
+      break
+    end
+    if open > at then
+      add(unescape((string.gsub(string.sub(html, at, open - 1), "%s+", " "))))
+    end
+    if string.sub(html, open, open + 3) == "<!--" then
+      local _, last = string.find(html, "-->", open + 4, true)
+      at = (last or #html) + 1
+    else
+      local close = string.find(html, ">", open, true) or #html
+      local slash, name = string.match(html, "^<(/?)(%w+)", open)
+      name = string.lower(name or "")
+      at = close + 1
+      if SILENT[name] and slash == "" and string.sub(html, close - 1, close - 1) ~= "/" then
+        -- Up to its own end; without one nothing more is read.
+        local rest = at
+        repeat
+          local from, to = string.find(html, "</", rest, true)
+          rest = if to then to + 1 else #html + 1
+          local is_end = from and string.lower(string.sub(html, rest, rest + #name - 1)) == name
+        until not from or is_end
+        at = (string.find(html, ">", rest, true) or #html) + 1
+      elseif BLOCKS[name] then
+        add(if BLOCKS[name] == 0 then " " else string.rep("\n", BLOCKS[name]))
+        if name == "li" and slash == "" then
+          add("- ")
+        end
+      end
+    end
+    if at > #html then
+      break
+    end
+  end
+  return tidy(table.concat(pieces))
+end
+
+local function title_of(html)
+  local title = string.match(string.sub(html, 1, 20000), "<[tT][iI][tT][lL][eE][^>]*>([^<]*)")
+  return if title then tidy(unescape(title)) else nil
+end
+
+return { text = text_of, title = title_of }

@@ -1,0 +1,24 @@
+local MOST = 100000
+
+-- The end of an output says more than its beginning.
+local function tail(text)
+  if #text <= MOST then
+    return text, nil
+  end
+  local from = string.find(text, "\n", #text - MOST, true) or #text - MOST
+  return string.sub(text, from + 1), true
+end
+
+return function(command, input, timeout_seconds)
+  local timeout = timeout_seconds or 120
+  local ended = process.run(command, { stdin = input, timeout = timeout, max_output = 8000000 })
+  local stdout, is_cut = tail(ended.stdout)
+  local stderr, is_cut_too = tail(ended.stderr)
+  return {
+    code = ended.code,
+    signal = ended.signal,
+    stdout = stdout,
+    stderr = stderr,
+    cut = is_cut or is_cut_too or (ended.truncated or nil),
+  }
+end

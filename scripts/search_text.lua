@@ -1,0 +1,86 @@
+local shared = require("./lib/files")
+
+local MOST_MATCHES = 200
+local MOST_FILES = 20000
+-- Longer files are rarely written by people, and longer lines rarely read by them.
+local LONGEST_FILE = 2000000
+local LONGEST_LINE = 400
+
+-- The files that `path` means.
+local function candidates(path, files)
+  if shared.look(path).kind ~= "directory" then
+    shared.expect_file(path)
+    return { path }, false
+  end
+  return fs.glob(files or "**/*", { root = path, gitignore = true, limit = MOST_FILES })
+end
+
+-- The text of a file worth searching.
+local function readable(path)
+  local about = fs.stat(path)
+  if not about or about.size == 0 or about.size > LONGEST_FILE then
+    return nil
+  end
+  local known, body = pcall(fs.read, path)
+  if not known or string.find(body, "\0", 1, true) then
+    return nil
+  end
+  return body
+end
+
+return function(pattern, path, files, literal, ignore_case, context)
+  if literal then
+    pattern = text.escape(pattern)
+  end
+  if ignore_case then
+    pattern = `(?i)(?:{pattern})`
+  end
+  local known, problem = pcall(text.matches, "", pattern)
+  if not known then
+    error(tool.failure((string.gsub(problem, "^[^:]*:%d+: text%.matches: ", ""))))
+  end
+  -- Most files have no match and are asked whole: what matches a line matches there, too, but for the ends of texts.
+  local whole = if string.find(pattern, "%$") or string.find(pattern, "\\[Az]") then nil else `(?m){pattern}`
+  local around = context or 0
+  local paths, is_cut = candidates(path or ".", files)
+  local matches, searched = json.array {}, 0
+
+  local function search(name, body)
+    local lines = text.lines(body)
+    for number, line in lines do
+      if text.matches(line, pattern) then
+        if #matches == MOST_MATCHES then
+          is_cut = true
+          return
+        end
+        local match = { path = name, line = number, text = text.truncate(line, LONGEST_LINE) }
+        if around > 0 then
+          local shown = {}
+          for at = math.max(1, number - around), math.min(#lines, number + around) do
+            local mark = if at == number then ":" else "-"
+            table.insert(shown, `{at}{mark}{text.truncate(lines[at], LONGEST_LINE)}`)
+          end
+          match.context = table.concat(shown, "\n")
+        end
+        table.insert(matches, match)
+      end
+    end
+  end
+
+  for index, name in paths do
+    local body = readable(name)
+    if body then
+      searched += 1
+      if not whole or text.matches(body, whole) then
+        search(name, body)
+      end
+    end
+    if is_cut and #matches == MOST_MATCHES then
+      break
+    end
+    if index % 500 == 0 then
+      tool.progress(index / #paths, `{searched} files searched`)
+    end
+  end
+  return { matches = matches, files_searched = searched, more = is_cut or nil }
+end
