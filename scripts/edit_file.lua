@@ -75,6 +75,6 @@ return function(path, old_text, new_text, replace_all)
     table.insert(pieces, new_text)
     at = last + 1
   end
-  fs.write(path, table.concat(pieces))
+  files.attempt(fs.write, path, table.concat(pieces))
   return { path = path, replaced = count, first_line = lines[1] }
 end

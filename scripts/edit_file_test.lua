@@ -1,4 +1,6 @@
-local edit_file = tool.load("edit_file", { root = temp_dir() })
+local function edit_file(arguments)
+  return tool.load("edit_file", { root = temp_dir() })(arguments)
+end
 
 local function edit(old, new, all)
   return edit_file({ path = "a.c", old_text = old, new_text = new, replace_all = all })

@@ -12,6 +12,6 @@ return function(pattern, path)
   if not string.find(pattern, "/", 1, true) and pattern ~= "*" then
     pattern = `**/{pattern}`
   end
-  local paths, more = fs.glob(pattern, { root = root, gitignore = true, limit = MOST })
+  local paths, more = files.attempt(fs.glob, pattern, { root = root, gitignore = true, limit = MOST })
   return { paths = json.array(paths), more = more or nil }
 end

@@ -1,4 +1,6 @@
-local find_files = tool.load("find_files", { root = temp_dir() })
+local function find_files(arguments)
+  return tool.load("find_files", { root = temp_dir() })(arguments)
+end
 
 local function make()
   for _, name in { "src/main.c", "src/util/list.c", "src/util/list.h", "docs/list.md", "build/out.c", ".hidden/x.c" } do

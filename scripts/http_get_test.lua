@@ -49,6 +49,6 @@ end)
 
 test("other hosts are refused", function()
   expect(function()
-    tool.load("http_get")({ url = "https://example.com/" })
+    tool.load("http_get", { grants = { net = {} } })({ url = "https://example.com/" })
   end).fails({ kind = "permission", message = "example.com" })
 end)

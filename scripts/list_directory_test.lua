@@ -1,4 +1,6 @@
-local list_directory = tool.load("list_directory", { root = temp_dir() })
+local function list_directory(arguments)
+  return tool.load("list_directory", { root = temp_dir() })(arguments)
+end
 
 test("entries by name, files with their sizes", function()
   temp.write("b.txt", "four")

@@ -19,10 +19,7 @@ end
 return function(path, first_line, line_count)
   files.expect_file(path)
   local first = first_line or 1
-  local read, lines, more = pcall(fs.lines, path, { from = first, count = line_count or LINES })
-  if not read then
-    error(tool.failure((string.gsub(lines, "^[^:]*:%d+: fs%.lines: ", ""))))
-  end
+  local lines, more = files.attempt(fs.lines, path, { from = first, count = line_count or LINES })
   if #lines == 0 then
     return { text = "", note = if first == 1 then "the file is empty" else `the file has fewer than {first} lines` }
   end

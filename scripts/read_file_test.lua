@@ -1,4 +1,6 @@
-local read_file = tool.load("read_file", { root = temp_dir() })
+local function read_file(arguments)
+  return tool.load("read_file", { root = temp_dir() })(arguments)
+end
 
 local function refusal(arguments)
   return expect(function()

@@ -22,7 +22,7 @@ test("of a long output the end is kept", function()
 end)
 
 test("other programs are refused", function()
-  local run_command = tool.load("run_command")
+  local run_command = tool.load("run_command", { grants = { run = {} } })
   expect(function()
     run_command({ command = { "sh", "-c", "true" } })
   end).fails({ kind = "permission", message = "sh" })

@@ -12,7 +12,7 @@ local function candidates(path, files)
     shared.expect_file(path)
     return { path }, false
   end
-  return fs.glob(files or "**/*", { root = path, gitignore = true, limit = MOST_FILES })
+  return shared.attempt(fs.glob, files or "**/*", { root = path, gitignore = true, limit = MOST_FILES })
 end
 
 -- The text of a file worth searching.
@@ -35,12 +35,9 @@ return function(pattern, path, files, literal, ignore_case, context)
   if ignore_case then
     pattern = `(?i)(?:{pattern})`
   end
-  local known, problem = pcall(text.matches, "", pattern)
-  if not known then
-    error(tool.failure((string.gsub(problem, "^[^:]*:%d+: text%.matches: ", ""))))
-  end
+  shared.attempt(text.matches, "", pattern)
   -- Most files have no match and are asked whole: what matches a line matches there, too, but for the ends of texts.
-  local whole = if string.find(pattern, "%$") or string.find(pattern, "\\[Az]") then nil else `(?m){pattern}`
+  local whole = if string.find(pattern, "\\[Az]") then nil else `(?mR){pattern}`
   local around = context or 0
   local paths, is_cut = candidates(path or ".", files)
   local matches, searched = json.array {}, 0

@@ -1,4 +1,6 @@
-local search_text = tool.load("search_text", { root = temp_dir() })
+local function search_text(arguments)
+  return tool.load("search_text", { root = temp_dir() })(arguments)
+end
 
 local function make()
   temp.write("src/a.rs", "fn main() {\n    // TODO: more\r\n    todo!()\n}\n")
@@ -50,7 +52,7 @@ end)
 test("a pattern that makes no sense is told", function()
   expect(function()
     search_text({ pattern = "(" })
-  end).fails({ kind = "failure", message = "(" })
+  end).fails({ kind = "failure", message = "unclosed group" })
   expect(function()
     search_text({ pattern = "a", path = "gone" })
   end).fails({ kind = "failure", message = "there is no gone" })

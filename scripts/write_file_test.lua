@@ -1,4 +1,6 @@
-local write_file = tool.load("write_file", { root = temp_dir() })
+local function write_file(arguments)
+  return tool.load("write_file", { root = temp_dir() })(arguments)
+end
 
 test("a new file, folders included", function()
   expect(write_file({ path = "notes/today.md", text = "# Today\n" })).equals({

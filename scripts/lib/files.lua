@@ -2,9 +2,23 @@
 
 local files = {}
 
+-- Calls a function of `fs` or `text`: what goes wrong is told to the model without the place in a script, which says
+-- nothing to it. What is not allowed stays what it is.
+function files.attempt(called, ...)
+  local results = table.pack(pcall(called, ...))
+  if results[1] then
+    return table.unpack(results, 2, results.n)
+  end
+  local said = tostring(results[2])
+  if string.find(said, " is not allowed", 1, true) then
+    return called(...)
+  end
+  return error(tool.failure((string.gsub(said, "^[^:]*:%d+: [%a_.]+: ", ""))))
+end
+
 -- The kind of what is at `path`; a failure where there is nothing.
 function files.look(path)
-  local found = fs.stat(path)
+  local found = files.attempt(fs.stat, path)
   if not found then
     error(tool.failure(`there is no {path}; find_files and list_directory show what there is`))
   end
@@ -30,12 +44,7 @@ end
 -- The text of a file; a failure where it is none.
 function files.read_text(path)
   files.expect_file(path)
-  local known, text = pcall(fs.read, path)
-  if not known then
-    -- Without the place in this script, which says nothing to a model.
-    error(tool.failure((string.gsub(text, "^[^:]*:%d+: fs%.read: ", ""))))
-  end
-  return text
+  return files.attempt(fs.read, path)
 end
 
 return files

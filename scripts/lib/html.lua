@@ -30,27 +30,37 @@ local function unescape(text)
   return (string.gsub(text, "&(#?%w+);?", entity))
 end
 
--- Blanks run together, no more than one empty line.
-local function tidy(text)
-  text = string.gsub(text, "[ \t]+", " ")
-  text = string.gsub(text, " ?\n ?", "\n")
-  text = string.gsub(text, "\n\n\n+", "\n\n")
-  return (string.match(text, "^%s*(.-)%s*$"))
+-- Blanks and line ends run together.
+local function squeeze(text)
+  return (string.gsub(text, "%s+", " "))
 end
 
 local function text_of(html)
   local pieces, at = {}, 1
-  local function add(piece)
-    table.insert(pieces, piece)
+  -- How many line ends stand before the next text: what blocks that meet want together is the most that one wants.
+  local breaks, is_after_blank = 0, true
+  local function add(raw)
+    local piece = squeeze(raw)
+    if breaks > 0 or is_after_blank then
+      piece = string.gsub(piece, "^ ", "")
+    end
+    if piece == "" then
+      return
+    end
+    if breaks > 0 and #pieces > 0 then
+      table.insert(pieces, string.rep("\n", breaks))
+    end
+    breaks, is_after_blank = 0, string.sub(piece, -1) == " "
+    table.insert(pieces, unescape(piece))
   end
   while true do
     local open = string.find(html, "<", at, true)
     if not open then
-      add(unescape((string.gsub(string.sub(html, at), "%s+", " "))))
+      add(string.sub(html, at))
       break
     end
     if open > at then
-      add(unescape((string.gsub(string.sub(html, at, open - 1), "%s+", " "))))
+      add(string.sub(html, at, open - 1))
     end
     if string.sub(html, open, open + 3) == "<!--" then
       local _, last = string.find(html, "-->", open + 4, true)
@@ -70,8 +80,10 @@ local function text_of(html)
         until not from or is_end
         at = (string.find(html, ">", rest, true) or #html) + 1
       elseif BLOCKS[name] then
-        add(if BLOCKS[name] == 0 then " " else string.rep("\n", BLOCKS[name]))
-        if name == "li" and slash == "" then
+        breaks = math.max(breaks, BLOCKS[name])
+        if BLOCKS[name] == 0 then
+          add(" ")
+        elseif name == "li" and slash == "" then
           add("- ")
         end
       end
@@ -80,12 +92,13 @@ local function text_of(html)
       break
     end
   end
-  return tidy(table.concat(pieces))
+  local text = string.gsub(table.concat(pieces), " +\n", "\n")
+  return (string.match(text, "^(.-)%s*$"))
 end
 
 local function title_of(html)
   local title = string.match(string.sub(html, 1, 20000), "<[tT][iI][tT][lL][eE][^>]*>([^<]*)")
-  return if title then tidy(unescape(title)) else nil
+  return if title then string.match(unescape(squeeze(title)), "^ ?(.-) ?$") else nil
 end
 
 return { text = text_of, title = title_of }

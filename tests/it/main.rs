@@ -40,6 +40,7 @@ mod syntax;
 mod targets;
 mod terminal;
 mod test_command;
+mod toolbox;
 mod trust;
 mod types;
 mod values;
