@@ -220,11 +220,11 @@ pub(super) struct TestOptions {
     /// Time limit of one test of a script
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub(super) timeout: Duration,
-    #[command(flatten)]
-    pub(super) fuzzing: FuzzOptions,
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) fuzzing: FuzzOptions,
     #[command(flatten)]
     pub(super) scripts: ScriptOptions,
 }

@@ -34,7 +34,7 @@ pub(super) fn run(options: &TypesOptions) -> Result<Exit, CliError> {
         Some(folder) => {
             let path = place.current.join(folder).join(FILE);
             let name = display_name(&path, &place.current);
-            if options.check { compare(&path, &name, &text)? } else { write(&path, &name, &text)? }
+            if options.check { compare(&path, &name, folder, &text)? } else { write(&path, &name, &text)? }
         }
     };
     Ok(if is_written && errors.is_empty() { Exit::Clean } else { Exit::Failed })
@@ -49,14 +49,15 @@ fn read(path: &Path) -> std::io::Result<Option<String>> {
 }
 
 /// Whether the file holds what would be written.
-fn compare(path: &Path, name: &str, text: &str) -> Result<bool, CliError> {
+fn compare(path: &Path, name: &str, folder: &Path, text: &str) -> Result<bool, CliError> {
     let found = read(path).map_err(|source| CliError::Unwritable { path: name.to_owned(), source })?;
     let is_same = found.as_deref() == Some(text);
     let shown = clean(name);
+    let command = format!("deftool types --output {}", clean(&folder.display().to_string()));
     say(&match found {
         _ if is_same => format!("{shown} is what the specs say"),
-        Some(_) => format!("{shown} is not what the specs say; `deftool types --output` writes it anew"),
-        None => format!("{shown} is not there; `deftool types --output` writes it"),
+        Some(_) => format!("{shown} is not what the specs say; `{command}` writes it anew"),
+        None => format!("{shown} is not there; `{command}` writes it"),
     });
     Ok(is_same)
 }

@@ -245,6 +245,7 @@ fn definitions_are_written_and_compared() {
         .unwrap();
     let (code, _, says) = run(&["types", "--output", "types", "--check"]);
     assert!(code == Some(1) && says.contains("is not what the specs say"), "{says}");
+    assert!(says.contains("`deftool types --output types` writes it anew"), "{says}");
     let (code, _, says) = run(&["types", "--output", "types"]);
     assert!(code == Some(0) && says.contains("written"), "{says}");
     let (code, _, _) = run(&["types", "--check"]);
