@@ -1,3 +1,4 @@
+local attempt = require("./lib/attempt")
 local files = require("./lib/files")
 
 -- The lines that `passage` begins at in `text`, at most `most` of them, and how often it is there.
@@ -49,6 +50,7 @@ local function explain(path, text, passage)
 end
 
 return function(path, old_text, new_text, replace_all)
+  files.expect_writable(path)
   local text = files.read_text(path)
   if old_text == new_text then
     error(tool.failure("old_text and new_text are the same"))
@@ -75,6 +77,6 @@ return function(path, old_text, new_text, replace_all)
     table.insert(pieces, new_text)
     at = last + 1
   end
-  files.attempt(fs.write, path, table.concat(pieces))
+  attempt(fs.write, path, table.concat(pieces))
   return { path = path, replaced = count, first_line = lines[1] }
 end

@@ -1,3 +1,4 @@
+local attempt = require("./lib/attempt")
 local files = require("./lib/files")
 
 local MOST = 500
@@ -12,6 +13,6 @@ return function(pattern, path)
   if not string.find(pattern, "/", 1, true) and pattern ~= "*" then
     pattern = `**/{pattern}`
   end
-  local paths, more = files.attempt(fs.glob, pattern, { root = root, gitignore = true, limit = MOST })
+  local paths, more = attempt(fs.glob, pattern, { root = root, gitignore = true, limit = MOST })
   return { paths = json.array(paths), more = more or nil }
 end

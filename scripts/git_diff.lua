@@ -16,6 +16,9 @@ return function(path, staged, since)
     table.insert(arguments, path)
   end
   local diff, truncated = git(arguments)
+  if diff == "" and path and not fs.exists(path) then
+    error(tool.failure(`there is no {path}, and git knows of no change to it`))
+  end
   if diff == "" then
     return { diff = "", note = "nothing has changed" }
   end

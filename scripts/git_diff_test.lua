@@ -1,6 +1,6 @@
 local function diff(arguments, output, truncated)
   local run = mock({ code = 0, ok = true, stdout = output or "diff\n", stderr = "", truncated = truncated or false })
-  local result = tool.load("git_diff", { process = { run = run } })(arguments)
+  local result = tool.load("git_diff", { process = { run = run }, fs = { exists = mock(true) } })(arguments)
   local argv = run.calls[1][1]
   local at = table.find(argv, "diff")
   return result, table.concat(argv, " ", at)
@@ -23,6 +23,14 @@ test("a long diff is cut at a line", function()
   expect(#result.diff <= 60000).is(true)
   expect(result.diff).matches("\n$")
   expect(result.more).is(true)
+end)
+
+test("a path that is not there is told", function()
+  local run = mock({ code = 0, ok = true, stdout = "", stderr = "", truncated = false })
+  local git_diff = tool.load("git_diff", { process = { run = run }, fs = { exists = mock(false) } })
+  expect(function()
+    git_diff({ path = "gone" })
+  end).fails({ kind = "failure", message = "there is no gone" })
 end)
 
 test("nothing changed is said", function()

@@ -1,10 +1,11 @@
+local attempt = require("./lib/attempt")
 local html = require("./lib/html")
 
 -- Characters that come at a time.
 local MOST = 20000
 
 return function(url, first_character)
-  local response = http.get(url, { headers = { accept = "text/html, text/*, application/json, */*;q=0.1" } })
+  local response = attempt(http.get, url, { headers = { accept = "text/html, text/*, application/json, */*;q=0.1" } })
   local kind = string.lower(string.match(response.headers["content-type"] or "", "^[^;%s]*"))
   local body = response.body
   local title

@@ -1,3 +1,4 @@
+local attempt = require("./lib/attempt")
 local files = require("./lib/files")
 
 local LINES = 1000
@@ -19,7 +20,7 @@ end
 return function(path, first_line, line_count)
   files.expect_file(path)
   local first = first_line or 1
-  local lines, more = files.attempt(fs.lines, path, { from = first, count = line_count or LINES })
+  local lines, more = attempt(fs.lines, path, { from = first, count = line_count or LINES })
   if #lines == 0 then
     return { text = "", note = if first == 1 then "the file is empty" else `the file has fewer than {first} lines` }
   end

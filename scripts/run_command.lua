@@ -1,3 +1,5 @@
+local attempt = require("./lib/attempt")
+
 local MOST = 100000
 
 -- The end of an output says more than its beginning.
@@ -11,7 +13,7 @@ end
 
 return function(command, input, timeout_seconds)
   local timeout = timeout_seconds or 120
-  local ended = process.run(command, { stdin = input, timeout = timeout, max_output = 8000000 })
+  local ended = attempt(process.run, command, { stdin = input, timeout = timeout, max_output = 8000000 })
   local stdout, is_cut = tail(ended.stdout)
   local stderr, is_cut_too = tail(ended.stderr)
   return {

@@ -1,3 +1,4 @@
+local attempt = require("./lib/attempt")
 local shared = require("./lib/files")
 
 local MOST_MATCHES = 200
@@ -9,10 +10,12 @@ local LONGEST_LINE = 400
 -- The files that `path` means.
 local function candidates(path, files)
   if shared.look(path).kind ~= "directory" then
-    shared.expect_file(path)
+    if shared.expect_file(path).size > LONGEST_FILE then
+      error(tool.failure(`{path} is too long to search; read_file reads it in pages`))
+    end
     return { path }, false
   end
-  return shared.attempt(fs.glob, files or "**/*", { root = path, gitignore = true, limit = MOST_FILES })
+  return attempt(fs.glob, files or "**/*", { root = path, gitignore = true, limit = MOST_FILES })
 end
 
 -- The text of a file worth searching.
@@ -35,7 +38,7 @@ return function(pattern, path, files, literal, ignore_case, context)
   if ignore_case then
     pattern = `(?i)(?:{pattern})`
   end
-  shared.attempt(text.matches, "", pattern)
+  attempt(text.matches, "", pattern)
   -- Most files have no match and are asked whole: what matches a line matches there, too, but for the ends of texts.
   local whole = if string.find(pattern, "\\[Az]") then nil else `(?mR){pattern}`
   local around = context or 0

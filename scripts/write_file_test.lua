@@ -17,12 +17,23 @@ test("what is there is replaced", function()
   expect(temp.read("a.txt")).is("new")
 end)
 
+test("what would widen what tools may do is left alone", function()
+  for _, path in { ".git/hooks/pre-commit", "specs/a.eld", "./scripts//a.lua", "Specs/a.eld", "vendor/x/.GIT/config" } do
+    expect(function()
+      write_file({ path = path, text = "" })
+    end).fails({ kind = "failure", message = "is not to be changed" })
+  end
+  expect(write_file({ path = "src/scripts/a.lua", text = "" }).created).is(true)
+end)
+
 test("folders and places outside are refused", function()
   temp.write("folder/x", "")
   expect(function()
     write_file({ path = "folder", text = "" })
   end).fails({ kind = "failure", message = "is a folder" })
-  expect(function()
-    write_file({ path = "../x", text = "" })
-  end).fails({ kind = "permission" })
+  for _, path in { "../x", "a/../../x", "/etc/x" } do
+    expect(function()
+      write_file({ path = path, text = "" })
+    end).fails({ kind = "failure" })
+  end
 end)

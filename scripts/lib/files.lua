@@ -1,24 +1,12 @@
 -- What the tools for files share: failures worded for a model.
 
-local files = {}
+local attempt = require("./attempt")
 
--- Calls a function of `fs` or `text`: what goes wrong is told to the model without the place in a script, which says
--- nothing to it. What is not allowed stays what it is.
-function files.attempt(called, ...)
-  local results = table.pack(pcall(called, ...))
-  if results[1] then
-    return table.unpack(results, 2, results.n)
-  end
-  local said = tostring(results[2])
-  if string.find(said, " is not allowed", 1, true) then
-    return called(...)
-  end
-  return error(tool.failure((string.gsub(said, "^[^:]*:%d+: [%a_.]+: ", ""))))
-end
+local files = {}
 
 -- The kind of what is at `path`; a failure where there is nothing.
 function files.look(path)
-  local found = files.attempt(fs.stat, path)
+  local found = attempt(fs.stat, path)
   if not found then
     error(tool.failure(`there is no {path}; find_files and list_directory show what there is`))
   end
@@ -35,6 +23,35 @@ function files.expect_file(path)
   return found
 end
 
+-- What a model must not change with a tool for files: what git would run, and what says which tools there are and what
+-- they may do.
+local KEPT = {
+  [".git"] = "git's own files",
+  specs = "the specs of the tools",
+  scripts = "the scripts of the tools",
+}
+
+function files.expect_writable(path)
+  local first
+  for part in string.gmatch(path, "[^/\\]+") do
+    if part == ".." then
+      error(tool.failure(`{path}: name the file without ".."`))
+    elseif part ~= "." then
+      first = first or string.lower(part)
+    end
+  end
+  if string.sub(path, 1, 1) == "/" then
+    error(tool.failure(`{path}: name the file relative to the project`))
+  end
+  -- Of repositories inside the project, too.
+  if string.find(`/{string.lower(path)}/`, "/.git/", 1, true) then
+    first = ".git"
+  end
+  if KEPT[first] then
+    error(tool.failure(`{path} is not to be changed: {KEPT[first]} are a person's`))
+  end
+end
+
 function files.expect_folder(path)
   if files.look(path).kind ~= "directory" then
     error(tool.failure(`{path} is a file, not a folder`))
@@ -44,7 +61,7 @@ end
 -- The text of a file; a failure where it is none.
 function files.read_text(path)
   files.expect_file(path)
-  return files.attempt(fs.read, path)
+  return attempt(fs.read, path)
 end
 
 return files

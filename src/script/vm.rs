@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, Stream};
-use mlua::{Function, Lua, MultiValue, Value as LuaValue};
+use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 use serde_json::{Map, Value};
 
 use super::control::{Answer, Control, Stop, Watched, keep_looking, now};
@@ -194,13 +194,13 @@ impl Vm {
     /// The callback that an `:async` tool gets first.
     fn callback(&self) -> mlua::Result<Function> {
         let host = Rc::clone(&self.host);
-        let array = self.sandbox.marks.array.clone();
+        let (array, failure) = (self.sandbox.marks.array.clone(), self.sandbox.marks.failure.clone());
         self.lua().create_function(move |_, result: LuaValue| {
             if host.answer.borrow().is_some() {
                 host.log(LogLevel::Warn, "the callback was called again; the first result counts");
                 return Ok(());
             }
-            let answer = convert::to_json(&result, &array).map_err(|refusal| error::unserialisable(&refusal));
+            let answer = answer_of(&result, &array, &failure);
             host.answer.replace(Some(answer));
             Ok(())
         })
@@ -303,7 +303,7 @@ impl Vm {
     }
 
     fn serialise(&self, result: &LuaValue) -> Answer {
-        convert::to_json(result, &self.sandbox.marks.array).map_err(|refusal| error::unserialisable(&refusal))
+        answer_of(result, &self.sandbox.marks.array, &self.sandbox.marks.failure)
     }
 
     /// An error that left its guard: one of mlua's own, or a stop, which interrupts the guard as well.
@@ -331,6 +331,17 @@ impl Vm {
             (None, None, ended) => ended,
         }
     }
+}
+
+/// What a call that gave `result` is answered with: a `tool.failure` is one whether it was raised or returned.
+fn answer_of(result: &LuaValue, array: &Table, failure: &Table) -> Answer {
+    if let LuaValue::Table(table) = result
+        && table.has_metatable()
+        && let error::Raised::Failure(message) = error::read_raised(result, failure)
+    {
+        return Err(ToolError::new(ToolErrorKind::Failure, error::message(&message)));
+    }
+    convert::to_json(result, array).map_err(|refusal| error::unserialisable(&refusal))
 }
 
 fn internal(error: &mlua::Error) -> ToolError {

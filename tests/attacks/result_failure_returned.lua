@@ -1,3 +1,3 @@
--- expect: ok
--- says: message
+-- expect: failure
+-- says: x
 return function() return tool.failure("x") end

@@ -71,9 +71,14 @@ fn tools_in(folder: &Path) -> Result<BTreeMap<String, String>, CliError> {
 /// Copies each tool that the project does not have under its name.
 fn copy_toolbox(folder: &Path, there: &BTreeMap<String, String>) -> Result<(), CliError> {
     for tool in TOOLBOX {
-        match there.get(tool.name) {
-            Some(place) => say(&format!("left out {}: it is there already, {place}", tool.name)),
-            None => create(folder, tool.files)?,
+        let script = format!("scripts/{}.lua", tool.name);
+        if let Some(place) = there.get(tool.name) {
+            say(&format!("left out {}: it is there already, {place}", tool.name));
+        } else if folder.join(&script).exists() {
+            // A spec of ours with a script of somebody else's is no tool.
+            say(&format!("left out {}: {script} is there already", tool.name));
+        } else {
+            create(folder, tool.files)?;
         }
     }
     create(folder, &LIBRARY)

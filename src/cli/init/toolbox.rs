@@ -35,7 +35,8 @@ pub(super) const TOOLBOX: &[ToolboxTool] = tools! {
 };
 
 /// What their scripts share.
-pub(super) const LIBRARY: [(&str, &str); 4] = [
+pub(super) const LIBRARY: [(&str, &str); 5] = [
+    ("scripts/lib/attempt.lua", include_str!("../../../scripts/lib/attempt.lua")),
     ("scripts/lib/files.lua", include_str!("../../../scripts/lib/files.lua")),
     ("scripts/lib/expression.lua", include_str!("../../../scripts/lib/expression.lua")),
     ("scripts/lib/git.lua", include_str!("../../../scripts/lib/git.lua")),

@@ -11,7 +11,11 @@ use crate::script::error::describe;
 
 pub(super) const DOC: TableDoc = TableDoc {
     functions: &[
-        FunctionDoc::new("debug", "(...any) -> ()", "Logs for the script's author; shown when asked for."),
+        FunctionDoc::new(
+            "debug",
+            "(...any) -> ()",
+            "Logs for the script's author: programs get it, the command line leaves it out.",
+        ),
         FunctionDoc::new("info", "(...any) -> ()", "Logs what happened; `print` is the same."),
         FunctionDoc::new("warn", "(...any) -> ()", "Logs what is odd, but the call goes on."),
         FunctionDoc::new("error", "(...any) -> ()", "Logs what is wrong; raises nothing."),

@@ -36,7 +36,7 @@ pub(super) const DOC: TableDoc = TableDoc {
         FunctionDoc::new(
             "failure",
             "(message: string) -> Failure",
-            "An expected failure for `error`: the model gets the message as it is, without place and traceback.",
+            "An expected failure, for `error` or as the result: the model gets the message as it is, without place and traceback.",
         )
         .as_in("error(tool.failure(\"there is no such city\"))"),
     ],

@@ -1,0 +1,4 @@
+-- expect: failure
+-- says: x
+-- async: true
+return function(callback) callback(tool.failure("x")) end
