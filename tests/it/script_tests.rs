@@ -372,3 +372,67 @@ fn tests_are_held_to_what_is_trusted() {
     let ended = project.run(&["test", "--trust"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
+
+/// A tool that may move files can bring a link into the test's folder, or put one where another tool's grant is.
+#[cfg(unix)]
+#[test]
+fn links_that_tools_move_lead_tests_nowhere() {
+    let (project, outside) = (Project::new(), tempfile::tempdir().unwrap());
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "kept").unwrap();
+    project.write(
+        "specs/a.eld",
+        "(deftool :name \"move\" :description \"Rename a file.\" :allow (:write [\"out\"]) :args ((:name \"from\" :type \
+         string :description \"The old name.\") (:name \"to\" :type string :description \"The new name.\")))
+         (deftool :name \"get\" :description \"Read a secret.\" :args () :allow (:read [\"out/data\"]))",
+    );
+    project.write("scripts/move.lua", "return function(from, to) fs.rename(from, to) return 1 end");
+    project.write("scripts/get.lua", "return function() return fs.read('out/data/secret') end");
+    project.write("out/.keep", "");
+    let tests = "
+        test('read', function()
+          tool.load('move', { grants = { write = { 'out', temp_dir() } } })({ from = 'out/file', to = temp_dir() .. '/link' })
+          expect(function() temp.read('link') end).fails('outside')
+          expect(function() temp.write('link', 'lost') end).fails('outside')
+        end)
+        test('swap', function()
+          local get = tool.load('get')
+          tool.load('move')({ from = 'out/folder', to = 'out/data' })
+          expect(function() get({}) end).fails({ kind = 'permission', message = 'deftool trust grant' })
+        end)";
+    project.write("scripts/move_test.lua", tests);
+    std::os::unix::fs::symlink(&secret, project.path("out/file")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), project.path("out/folder")).unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        Ended::of(project.command(arguments).env("XDG_STATE_HOME", state.path()).output().unwrap())
+    };
+    assert_eq!(run(&["trust", "grant"]).code, Some(0));
+    let ended = run(&["test"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "kept");
+}
+
+/// What a table holds again and again is looked at, and copied, no more often than a limit says.
+#[test]
+fn tables_that_hold_themselves_many_times_end() {
+    let project = project();
+    project.write(
+        "scripts/count_test.lua",
+        "test('contains', function()
+           local one, other = { 1 }, { 1 }
+           for i = 1, 60 do one, other = { one, one }, { other, other } end
+           expect({ one }).contains(other)
+         end)
+         test('copied', function()
+           local text, list = string.rep('x', 1e6), {}
+           for i = 1, 1e4 do list[i] = text end
+           tool.load('other', { time = { now = mock(list) } })({})
+         end)",
+    );
+    project.write("scripts/other.lua", "return function() return #time.now() end");
+    let ended = project.run(&["test"]);
+    for said in ["the values are too large to compare", "contains itself or is too large"] {
+        assert!(ended.stdout.contains(said), "{ended:?}");
+    }
+}

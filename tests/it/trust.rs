@@ -62,6 +62,23 @@ impl Home {
     }
 }
 
+/// What one project is trusted with lets no other fuzz, in whatever order they are named.
+#[test]
+fn fuzzing_asks_for_each_project() {
+    let mut trusted = Home::of(&[("one", ":env [\"HOME\"]")]);
+    let other = Home::of(&[("two", ":env [\"HOME\"]")]);
+    assert_eq!(trusted.run(&["trust", "grant"]).code, Some(0));
+    let stranger = std::mem::replace(&mut trusted.project, other.project);
+    let names = [stranger.path("."), trusted.project.path(".")].map(|path| path.display().to_string());
+    for names in [[&names[0], &names[1]], [&names[1], &names[0]]] {
+        let ended = trusted.run(&["test", "--fuzz", "--cases", "1", names[0], names[1]]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains("two wants") && !ended.stderr.contains("one wants"), "{ended:?}");
+    }
+    let ended = trusted.run(&["test", "--fuzz", "--cases", "1", &names[0]]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
 #[test]
 fn reading_the_own_project_needs_no_trust_and_leaves_no_trace() {
     let home = Home::of(&[("plain", ""), ("reader", ":read [\".\" \"notes/\"]")]);

@@ -5,8 +5,9 @@
 //! shows it. What the spec does not allow, and an integer beyond 2^53, a script may refuse. The seed and the tool's name
 //! say what is made, so that a filter changes nothing of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -57,11 +58,16 @@ pub(super) fn run(options: &TestOptions, place: &Start) -> Result<Exit, CliError
     let seed = options.fuzzing.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    if let Some(root) = &loaded.root {
-        let is_run =
-            |tool: &&&LoadedTool| options.fuzzing.fuzz_all || effects(&tool.tool.permissions).is_empty();
-        let wanted = wishes(&loaded, chosen.iter().filter(is_run).copied());
-        ProjectTrust::settle(root, wanted, options.scripts.trust)?;
+    let is_run = |tool: &LoadedTool| options.fuzzing.fuzz_all || effects(&tool.tool.permissions).is_empty();
+    let mut of_roots: BTreeMap<&Path, Vec<&LoadedTool>> = BTreeMap::new();
+    for tool in chosen.iter().copied().filter(|tool| is_run(tool)) {
+        if let ScriptState::Ready(script) = &tool.script {
+            of_roots.entry(script.root.as_deref().unwrap_or(Path::new(""))).or_default().push(tool);
+        }
+    }
+    // What one project is trusted with is no other's.
+    for (root, tools) in of_roots {
+        ProjectTrust::settle(root, wishes(&loaded, tools), options.scripts.trust)?;
     }
     let scripts = engine::start(&options.scripts)?;
     let mut fuzzing = Fuzzing {

@@ -125,28 +125,35 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether `value` holds `part`: a text a piece of it, a list an item, a table these members, at any depth.
-pub(super) fn contains(value: &LuaValue, part: &LuaValue) -> bool {
-    match (value, part) {
+/// Whether `value` holds `part`: a text a piece of it, a list an item, a table these members, at any depth. `None`: they
+/// are too large to tell.
+pub(super) fn contains(value: &LuaValue, part: &LuaValue) -> Option<bool> {
+    let mut left = MAX_COMPARED;
+    let found = match (value, part) {
         (LuaValue::String(text), LuaValue::String(piece)) => {
             memchr::memmem::find(&text.as_bytes(), &piece.as_bytes()).is_some()
         }
         (LuaValue::Table(list), _) if list.raw_len() > 0 => {
-            (1..=list.raw_len()).any(|index| list.raw_get(index).is_ok_and(|item| has(&item, part, 0)))
+            let mut is = |item: LuaValue| has(&item, part, 0, &mut left);
+            (1..=list.raw_len()).any(|index| list.raw_get(index).is_ok_and(&mut is))
         }
-        (LuaValue::Table(_), LuaValue::Table(_)) => has(value, part, 0),
+        (LuaValue::Table(_), LuaValue::Table(_)) => has(value, part, 0, &mut left),
         _ => false,
-    }
+    };
+    (found || left > 0).then_some(found)
 }
 
-/// Whether `value` is `part`, or has every member of it.
-fn has(value: &LuaValue, part: &LuaValue, depth: usize) -> bool {
+/// Whether `value` is `part`, or has every member of it, as far as that can be told with `left` more comparisons.
+fn has(value: &LuaValue, part: &LuaValue, depth: usize, left: &mut usize) -> bool {
+    *left = left.saturating_sub(1);
     match (value, part) {
+        _ if *left == 0 => false,
         (LuaValue::Table(value), LuaValue::Table(part)) if depth < MAX_DEPTH => {
             let mut all = true;
             let walked = part.for_each(|key: LuaValue, wanted: LuaValue| {
-                all = all && has(&value.raw_get::<LuaValue>(key)?, &wanted, depth + 1);
-                Ok(())
+                all = all && has(&value.raw_get::<LuaValue>(key)?, &wanted, depth + 1, left);
+                // Any error ends the walk.
+                if all { Ok(()) } else { Err(mlua::Error::StackError) }
             });
             // A list is what it is, and no longer.
             walked.is_ok() && all && (part.raw_len() == 0 || part.raw_len() == value.raw_len())

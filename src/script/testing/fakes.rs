@@ -22,6 +22,8 @@ const WORLD: [&str; 4] = ["fs", "http", "process", "env"];
 const MAX_DEPTH: usize = 64;
 /// Most values that are copied at a time.
 const MAX_VALUES: usize = 100_000;
+/// Most bytes of strings and buffers that are, each as often as it is there.
+const MAX_BYTES: usize = 64 << 20;
 
 /// What stands in for a host table.
 pub(super) struct Fake {
@@ -141,16 +143,22 @@ struct Copying<'s> {
     from: &'s Side,
     to: &'s Side,
     count: usize,
+    bytes: usize,
 }
 
 impl<'s> Copying<'s> {
     fn new(from: &'s Side, to: &'s Side) -> Self {
-        Self { from, to, count: 0 }
+        Self { from, to, count: 0, bytes: 0 }
     }
 
     fn copy(&mut self, value: &LuaValue, depth: usize) -> mlua::Result<LuaValue> {
         self.count += 1;
-        if depth > MAX_DEPTH || self.count > MAX_VALUES {
+        if let LuaValue::String(text) = value {
+            self.bytes = self.bytes.saturating_add(text.as_bytes().len());
+        } else if let LuaValue::Buffer(buffer) = value {
+            self.bytes = self.bytes.saturating_add(buffer.len());
+        }
+        if depth > MAX_DEPTH || self.count > MAX_VALUES || self.bytes > MAX_BYTES {
             let message =
                 "what passes between a tool and a fake is nested too deeply, contains itself or is too large";
             return Err(HostError::script(message));

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::bounds::Bounds;
 use super::fakes::{self, Fake, Home, Side};
 use super::temp::TempFolder;
-use super::{Accept, TestFailure, TestFile, TestName, TestSubject, TestTools, difference};
+use super::{Accept, Permit, TestFailure, TestFile, TestName, TestSubject, TestTools, difference};
 use crate::script::control::Control;
 use crate::script::convert::{self, BigIntegers, type_name};
 use crate::script::error::{self, HostError, clean};
@@ -175,7 +175,8 @@ fn add_judging(
     functions.raw_set(
         "contains",
         lua.create_function(|_, (value, part): (LuaValue, LuaValue)| {
-            Ok(difference::contains(&value, &part))
+            let told = difference::contains(&value, &part);
+            told.ok_or_else(|| HostError::script("expect(…).contains: the values are too large to compare"))
         })?,
     )?;
     let array = marks.array.clone();
@@ -303,6 +304,9 @@ struct Loaded {
     script: Arc<Script>,
     accept: Accept,
     fakes: Vec<Fake>,
+    permit: Permit,
+    /// The script with the permissions that reach beyond the test: what `permit` is asked for.
+    asked: Script,
 }
 
 fn add_loading(
@@ -400,6 +404,8 @@ async fn call(
         }
     };
     let arguments = (loaded.accept)(given)?;
+    // Again, as before every call: another tool may have put a link where a granted folder was.
+    (loaded.permit)(&loaded.asked)?;
     let context = CallContext::default();
     let left = home.host.control.borrow().as_ref().map_or(0.0, |control| control.seconds_left());
     // A little more than the test has, so that it is the test that is stopped then.
@@ -460,7 +466,8 @@ fn load(state: &TestState, subject: TestSubject, options: &Table) -> mlua::Resul
     let asked = Script { permissions: bounds.left_real(&script.permissions, &fakes), ..copy_of(&script) };
     (subject.permit)(&asked)
         .map_err(|error| HostError::lua(error.kind, format!("tool.load: {}", error.message)))?;
-    Ok(Loaded { script: Arc::new(script), accept: subject.accept, fakes })
+    let TestSubject { accept, permit, .. } = subject;
+    Ok(Loaded { script: Arc::new(script), accept, fakes, permit, asked })
 }
 
 fn copy_of(script: &Script) -> Script {

@@ -1,11 +1,14 @@
 //! The folder of a test: made when it is first asked for, removed with everything in it when the test has ended.
 //!
-//! Tests write nowhere else. Names are relative and stay beneath the folder by their text; links are made by tools only,
-//! and these are held to their own grants.
+//! Tests write nowhere else. Names are relative and are opened beneath the folder's handle: a tool can bring a link here
+//! that leads out, and what it is granted is not granted to the test.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
 
 use crate::script::control::lock;
 
@@ -59,23 +62,29 @@ impl TempFolder {
         if text.len() > MAX_FILE {
             return Err(format!("longer than {} MiB", MAX_FILE >> 20));
         }
-        let path = self.beneath(name)?;
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        let name = plain(name)?;
+        let folder = self.open()?;
+        if let Some(above) = name.parent().filter(|above| !above.as_os_str().is_empty()) {
+            folder.create_dir_all(above).map_err(|error| error.to_string())?;
         }
-        std::fs::write(path, text).map_err(|error| error.to_string())
+        folder.write(name, text).map_err(|error| error.to_string())
     }
 
     /// What the file `name` holds; `None`: there is none.
     pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
-        let path = self.beneath(name)?;
-        match std::fs::metadata(&path) {
+        let name = plain(name)?;
+        let folder = self.open()?;
+        match folder.metadata(name) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.to_string()),
             Ok(about) if !about.is_file() => Err(String::from("not a regular file")),
             Ok(about) if about.len() > MAX_FILE as u64 => Err(format!("longer than {} MiB", MAX_FILE >> 20)),
-            Ok(_) => std::fs::read(path).map(Some).map_err(|error| error.to_string()),
+            Ok(_) => folder.read(name).map(Some).map_err(|error| error.to_string()),
         }
+    }
+
+    fn open(&self) -> Result<Dir, String> {
+        Dir::open_ambient_dir(&self.path, ambient_authority()).map_err(|error| error.to_string())
     }
 
     /// The files in it, at every depth, by name.
@@ -98,16 +107,17 @@ impl TempFolder {
         found.sort_unstable();
         Ok(found)
     }
+}
 
-    fn beneath(&self, name: &str) -> Result<PathBuf, String> {
-        let is_plain = Path::new(name)
-            .components()
-            .all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
-        if name.is_empty() || !is_plain {
-            return Err(String::from("expected a name beneath the test's folder, as in \"notes/today.md\""));
-        }
-        Ok(self.path.join(name))
+/// `name`, if it is one beneath a folder by its text.
+fn plain(name: &str) -> Result<&Path, String> {
+    let is_plain = Path::new(name)
+        .components()
+        .all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
+    if name.is_empty() || !is_plain {
+        return Err(String::from("expected a name beneath the test's folder, as in \"notes/today.md\""));
     }
+    Ok(Path::new(name))
 }
 
 impl Drop for TempFolder {
