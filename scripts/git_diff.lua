@@ -4,7 +4,7 @@ local MOST = 60000
 
 return function(path, staged, since)
   -- No programs of the repository's choosing make the diff.
-  local arguments = { "diff", "--no-ext-diff", "--no-textconv" }
+  local arguments = { "diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all" }
   if staged then
     table.insert(arguments, "--cached")
   end

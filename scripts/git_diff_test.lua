@@ -1,16 +1,20 @@
 local function diff(arguments, output, truncated)
-  local run = mock({ code = 0, ok = true, stdout = output or "diff\n", stderr = "", truncated = truncated or false })
+  local run = mock(function(argv)
+    local stdout = if table.find(argv, "diff") then output or "diff\n" else ""
+    return { code = 0, ok = true, stdout = stdout, stderr = "", truncated = truncated or false }
+  end)
   local result = tool.load("git_diff", { process = { run = run }, fs = { exists = mock(true) } })(arguments)
-  local argv = run.calls[1][1]
+  -- The first call asks for filters.
+  local argv = run.calls[2][1]
   local at = table.find(argv, "diff")
   return result, table.concat(argv, " ", at)
 end
 
 test("arguments become git's", function()
   local cases = {
-    { {}, "diff --no-ext-diff --no-textconv --" },
-    { { staged = true }, "diff --no-ext-diff --no-textconv --cached --" },
-    { { since = "HEAD~3", path = "src" }, "diff --no-ext-diff --no-textconv HEAD~3 -- src" },
+    { {}, "diff --no-ext-diff --no-textconv --ignore-submodules=all --" },
+    { { staged = true }, "diff --no-ext-diff --no-textconv --ignore-submodules=all --cached --" },
+    { { since = "HEAD~3", path = "src" }, "diff --no-ext-diff --no-textconv --ignore-submodules=all HEAD~3 -- src" },
   }
   for _, case in cases do
     local _, argv = diff(case[1])

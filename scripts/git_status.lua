@@ -5,7 +5,7 @@ local WORDS = { M = "modified", T = "type changed", A = "added", D = "deleted", 
 
 return function()
   local status = { staged = json.array {}, changed = json.array {}, untracked = json.array {}, conflicts = json.array {} }
-  local text = git { "status", "--porcelain=v2", "--branch", "-z" }
+  local text = git { "status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z" }
   local entries = string.split(text, "\0")
   local at = 1
   while at <= #entries do

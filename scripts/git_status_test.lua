@@ -1,5 +1,8 @@
 local function status_of(output)
-  local run = mock({ code = 0, ok = true, stdout = output, stderr = "", truncated = false })
+  local run = mock(function(argv)
+    local stdout = if table.find(argv, "status") then output else ""
+    return { code = 0, ok = true, stdout = stdout, stderr = "", truncated = false }
+  end)
   return tool.load("git_status", { process = { run = run } })({})
 end
 
@@ -53,4 +56,14 @@ test("no repository is told", function()
   expect(function()
     tool.load("git_status", { process = { run = run } })({})
   end).fails({ kind = "failure", message = "the project is in no git repository" })
+end)
+
+test("the filters of a repository are switched off", function()
+  local run = mock(function(argv)
+    local stdout = if table.find(argv, "config") then "filter.a.b.clean\0filter.a.b.required\0" else ""
+    return { code = 0, ok = true, stdout = stdout, stderr = "", truncated = false }
+  end)
+  tool.load("git_status", { process = { run = run } })({})
+  local argv = table.concat(run.calls[2][1], " ")
+  expect(argv).contains("-c filter.a.b.clean= -c filter.a.b.smudge= -c filter.a.b.process= -c filter.a.b.required=false status")
 end)

@@ -93,7 +93,8 @@ local function text_of(html)
     end
   end
   local text = string.gsub(table.concat(pieces), " +\n", "\n")
-  return (string.match(text, "^(.-)%s*$"))
+  local last = string.find(string.reverse(text), "%S")
+  return if last then string.sub(text, 1, -last) else ""
 end
 
 local function title_of(html)

@@ -129,6 +129,41 @@ fn the_git_tools_read_a_real_repository() {
     assert_eq!(status["staged"], renamed);
 }
 
+/// A repository that somebody else made names programs in its own files.
+#[test]
+fn the_git_tools_run_no_program_of_the_repository() {
+    if Command::new("git").arg("--version").output().is_err() {
+        println!("skipped: no git");
+        return;
+    }
+    let project = Project::empty();
+    assert_eq!(project.run(&["init", "--toolbox"]).code, Some(0));
+    git(&project.path("."), &["init", "-q"]);
+    project.write("a.txt", "one\n");
+    git(&project.path("."), &["add", "."]);
+    git(&project.path("."), &["commit", "-q", "-m", "first"]);
+    project.write("evil.sh", "#!/bin/sh\ntouch owned\ncat\n");
+    Command::new("chmod").arg("+x").arg(project.path("evil.sh")).status().unwrap();
+    let evil = project.path("evil.sh").to_string_lossy().into_owned();
+    for key in [
+        "filter.e.clean",
+        "filter.e.x.process",
+        "diff.e.textconv",
+        "diff.e.command",
+        "core.fsmonitor",
+        "core.pager",
+    ] {
+        git(&project.path("."), &["config", key, &evil]);
+    }
+    project.write(".gitattributes", "*.txt filter=e diff=e\n*.md filter=e.x\n");
+    project.write("a.txt", "two\n");
+    for tool in ["git_status", "git_diff"] {
+        let changed = result(&project.run(&["call", tool, "{}", "--json", "--trust"]));
+        assert!(changed.to_string().contains("a.txt"), "{changed}");
+    }
+    assert!(!project.path("owned").exists(), "a program of the repository was run");
+}
+
 /// What a model would do with them, one after the other, on files that are there.
 #[test]
 fn the_file_tools_work_together() {
