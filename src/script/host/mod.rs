@@ -244,7 +244,7 @@ impl Host {
     pub(super) fn look_at_memory(&self, lua: &Lua) {
         self.peak.set(self.peak.get().max(lua.used_memory()));
         if let Some(control) = self.control.borrow().as_ref() {
-            control.switch().park();
+            control.switch().park(lua);
         }
     }
 
