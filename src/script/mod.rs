@@ -61,7 +61,8 @@ pub use host::{FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDo
 pub use isolate::{Isolation, ProcessOptions, serve_isolated};
 pub use libraries::{is_known_global, known_globals};
 pub use local::LocalVm;
-pub use module::{Module, Require, mentions, module_path, required};
+pub use module::Module;
+pub(crate) use module::{Require, mentions, module_path, required};
 pub use permission::{PathGrant, Permissions};
 pub use runner::{RunnerOptions, ScriptRunner};
 pub use testing::{
@@ -70,9 +71,9 @@ pub use testing::{
 };
 pub use types::definitions;
 #[cfg(feature = "types")]
-pub(crate) use types::tool_types;
+pub(crate) use types::{TYPE_LIMIT, tool_types};
 #[cfg(feature = "types")]
-pub use types::{TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types};
+pub use types::{TypeCheck, TypeJob, TypeProblem, check_types};
 
 /// The time limit of a call when neither the caller nor the spec says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -12,6 +12,7 @@ mod json;
 mod log;
 mod options;
 mod process;
+mod spent;
 mod task;
 mod text;
 mod time;
@@ -166,7 +167,7 @@ pub(super) struct Host {
     /// Whether the script changed something that outlives the call.
     spoiled: Cell<bool>,
     /// What the call has written.
-    spent: Arc<fs::Spent>,
+    spent: Arc<spent::Spent>,
     sink: ScriptSink,
 }
 
