@@ -3,8 +3,10 @@
 //! In: a [`Script`] (source, parameters, limits and granted permissions, resolved by the layer that reads the
 //! project) and a validated [`ToolCall`](crate::tool::ToolCall). Out: the JSON that the script returned, or a
 //! [`ToolError`](crate::tool::ToolError) that says what ended it, where, and with which traceback. [`ScriptRunner`]
-//! runs calls on threads of its own; [`LocalVm`] runs them on the caller's; [`check_script`] compiles and looks, but
-//! never runs. [`run_test`] runs one of the tests that a project has of its scripts.
+//! runs calls on threads of its own or, under [`Isolation::Processes`], in child processes, which run
+//! [`serve_isolated`]; [`LocalVm`] runs them on the caller's thread; [`check_script`] compiles and looks, but never runs.
+//! [`run_test`] runs one of the tests that a project has of its scripts. [`definitions`] writes the Luau types of what
+//! scripts are given, from the tools' specs.
 //!
 //! Invariants:
 //! - A call has a Lua state to itself from start to end, waiting included, and a fresh environment over read-only
@@ -19,8 +21,9 @@
 //! `debug.info`. The chunk's top level runs once per call, for at most 250 ms and without IO; it returns the tool's
 //! function, which gets the arguments in `:args` order.
 //!
-//! Absent on purpose: files on disk (but for the granted roots), schemas, specs, a second engine thread pool, native
-//! code generation. Luau promises memory safety, not termination of every library call: the calls found to run long
+//! Absent on purpose: where scripts, modules and specs come from (`project` reads them; here only what a script's own
+//! calls touch is opened), validation of arguments, who is trusted, a second engine thread pool, native code
+//! generation. Luau promises memory safety, not termination of every library call: the calls found to run long
 //! without a safepoint (plain `string.find`, `string.split`, long classes in patterns, `table.sort` by the built-in
 //! order, `table.move`, `os.date`) are replaced or bounded in `sandbox.lua`.
 //!
@@ -58,7 +61,8 @@ pub use host::{FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDo
 pub use isolate::{Isolation, ProcessOptions, serve_isolated};
 pub use libraries::{is_known_global, known_globals};
 pub use local::LocalVm;
-pub use module::{Module, Require, mentions, module_path, required};
+pub use module::Module;
+pub(crate) use module::{Require, mentions, module_path, required};
 pub use permission::{PathGrant, Permissions};
 pub use runner::{RunnerOptions, ScriptRunner};
 pub use testing::{
@@ -67,9 +71,9 @@ pub use testing::{
 };
 pub use types::definitions;
 #[cfg(feature = "types")]
-pub(crate) use types::tool_types;
+pub(crate) use types::{TYPE_LIMIT, tool_types};
 #[cfg(feature = "types")]
-pub use types::{TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types};
+pub use types::{TypeCheck, TypeJob, TypeProblem, check_types};
 
 /// The time limit of a call when neither the caller nor the spec says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

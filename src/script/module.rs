@@ -37,7 +37,7 @@ impl Module {
         self.compiled().map(drop)
     }
 
-    /// The name that [`module_path()`] finds it by: the file without its extension.
+    /// The name that `require` finds it by: the file without its extension.
     pub fn path(&self) -> &str {
         without_extension(&self.file)
     }
@@ -55,7 +55,7 @@ impl fmt::Debug for Module {
 
 /// One use of `require` in a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Require {
+pub(crate) struct Require {
     /// What it names; `None`: something that only running the script could tell.
     pub wanted: Option<String>,
     /// The line, from 1.
@@ -84,7 +84,7 @@ const PACKAGES: [(&[&str], &str); 5] = [
 ///
 /// # Errors
 /// One clause that says what to write instead.
-pub fn module_path(file: &str, wanted: &str) -> Result<String, String> {
+pub(crate) fn module_path(file: &str, wanted: &str) -> Result<String, String> {
     if !(wanted.starts_with("./") || wanted.starts_with("../")) {
         if let Some((_, instead)) = PACKAGES.iter().find(|(names, _)| names.contains(&wanted)) {
             return Err(format!("there are no packages; {instead}"));
@@ -105,7 +105,7 @@ fn without_extension(file: &str) -> &str {
 }
 
 /// What `source` requires, in order; comments and strings are not looked into.
-pub fn required(source: &[u8]) -> Vec<Require> {
+pub(crate) fn required(source: &[u8]) -> Vec<Require> {
     let mut found = Vec::new();
     each_word(source, |scanner, word, before| {
         // A member or a method called so is something else.
@@ -119,7 +119,7 @@ pub fn required(source: &[u8]) -> Vec<Require> {
 }
 
 /// How often `source` has `name` as a word outside of comments and strings.
-pub fn mentions(source: &[u8], name: &str) -> usize {
+pub(crate) fn mentions(source: &[u8], name: &str) -> usize {
     let mut count = 0;
     each_word(source, |_, word, _| count += usize::from(word == name.as_bytes()));
     count

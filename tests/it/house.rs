@@ -20,11 +20,13 @@ const ROOMS: [&str; 12] = [
 ];
 
 /// Heavy crates and the rooms they may be used in.
-const HOMES: [(&str, &[&str]); 17] = [
+const HOMES: [(&str, &[&str]); 22] = [
     ("lexpr", &["syntax"]),
     ("jsonschema", &["schema"]),
     ("mlua", &["script"]),
     ("luau_analysis", &["script"]),
+    ("luau_common", &["script"]),
+    ("luau_config", &["script"]),
     ("luau_syntax", &["script"]),
     ("reqwest", &["worker", "script"]),
     ("regex_automata", &["script"]),
@@ -38,6 +40,9 @@ const HOMES: [(&str, &[&str]); 17] = [
     ("sha2", &["schema"]),
     ("indicatif", &["cli"]),
     ("similar", &["script", "cli"]),
+    ("flate2", &["script"]),
+    ("rustix", &["script", "project", "cli"]),
+    ("url", &["spec", "script"]),
 ];
 
 /// Rooms that do no IO, spawn nothing and read no clock.

@@ -3,13 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg(target_os = "linux")]
 
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use crate::support::project::{Ended, Project};
 use crate::support::server::{Answer, Server, call, delta, finish};
 
-/// A project with a tool `spin` that never ends and one, `dies`, that ends its process.
+/// A project with a tool `spin` that never ends.
 fn project() -> Project {
     let project = Project::new();
     project.write(
@@ -85,15 +86,22 @@ fn a_call_answers_as_without() {
 #[test]
 fn a_child_that_is_killed_fails_the_call() {
     let project = project();
-    let command = project.spawn(&["call", "spin", "--isolate", "process"]);
+    let mut command = project.spawn(&["call", "spin", "--isolate", "process"]);
     let host = host_of(&command);
-    std::thread::sleep(Duration::from_millis(50));
+    let mut said = BufReader::new(command.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("spinning") {
+        line.clear();
+        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended before it was killed");
+    }
     signal(host, "-KILL");
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
     let ended = Ended::of(command.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(1));
     let told = "error[internal]: the process that ran the script died (signal 9); the engine and other calls are \
                 not affected";
-    assert!(ended.stderr.ends_with(&format!("{told}\n")), "{ended:?}");
+    assert!(rest.ends_with(&format!("{told}\n")), "{rest}");
 }
 
 #[test]

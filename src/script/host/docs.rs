@@ -10,7 +10,7 @@ pub struct TableDoc {
     pub name: &'static str,
     /// What it is for; Markdown, a paragraph or more.
     pub about: &'static str,
-    /// The key of `:allow` without which its functions are refused, as in `read`.
+    /// The keys of `:allow` that its functions need, as in `read`.
     pub permissions: &'static [&'static str],
     /// Luau type aliases that the signatures use, as `type FileInfo = { … }` lines; empty for most tables.
     pub types: &'static str,
@@ -44,12 +44,14 @@ pub struct FunctionDoc {
     pub errors: &'static str,
     /// A line or more of Luau; empty where the signature says enough.
     pub example: &'static str,
+    /// The key of `:allow` without which it is refused, as in `read`; `None` where it needs none.
+    pub permission: Option<&'static str>,
 }
 
 impl FunctionDoc {
-    /// A function that needs no words about errors and no example.
+    /// A function that needs no permission, no words about errors and no example.
     pub(super) const fn new(name: &'static str, signature: &'static str, about: &'static str) -> Self {
-        Self { name, signature, about, errors: "", example: "" }
+        Self { name, signature, about, errors: "", example: "", permission: None }
     }
 
     pub(super) const fn fails(self, errors: &'static str) -> Self {
@@ -59,22 +61,17 @@ impl FunctionDoc {
     pub(super) const fn as_in(self, example: &'static str) -> Self {
         Self { example, ..self }
     }
-}
 
-/// The functions of a table with several permissions that only look.
-const LOOKING: [&str; 7] = ["read", "read_bytes", "lines", "list", "stat", "glob", "exists"];
+    /// With the key of `:allow` without which it is refused, which is one of its table's.
+    pub(super) const fn needs(self, permission: &'static str) -> Self {
+        Self { permission: Some(permission), ..self }
+    }
+}
 
 impl TableDoc {
     /// The key of `:allow` without which `function` is refused, as in `read`.
     pub fn permission(&self, function: &str) -> Option<&'static str> {
-        match self.permissions {
-            [] => None,
-            [only] => Some(only),
-            several => {
-                let wanted = if LOOKING.contains(&function) { "read" } else { "write" };
-                several.iter().copied().find(|key| *key == wanted)
-            }
-        }
+        self.functions.iter().find(|known| known.name == function)?.permission
     }
 
     pub(super) const fn new(name: &'static str, about: &'static str) -> Self {

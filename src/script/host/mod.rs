@@ -12,6 +12,7 @@ mod json;
 mod log;
 mod options;
 mod process;
+mod spent;
 mod task;
 mod text;
 mod time;
@@ -166,7 +167,7 @@ pub(super) struct Host {
     /// Whether the script changed something that outlives the call.
     spoiled: Cell<bool>,
     /// What the call has written.
-    spent: Arc<fs::Spent>,
+    spent: Arc<spent::Spent>,
     sink: ScriptSink,
 }
 
@@ -244,7 +245,7 @@ impl Host {
     pub(super) fn look_at_memory(&self, lua: &Lua) {
         self.peak.set(self.peak.get().max(lua.used_memory()));
         if let Some(control) = self.control.borrow().as_ref() {
-            control.switch().park();
+            control.switch().park(lua);
         }
     }
 

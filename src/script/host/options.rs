@@ -4,11 +4,15 @@
 //! are not consulted.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use mlua::{MultiValue, Table, Value as LuaValue};
 
 use super::misuse;
 use crate::script::error::{HostError, clean, describe};
+
+/// Most seconds that can be asked for; the call's deadline is nearer.
+const MAX_SECONDS: f64 = 86_400.0;
 
 /// What a script passed as options of `function`.
 pub(super) struct Options {
@@ -50,34 +54,39 @@ impl Options {
 
     /// A whole number within `range`.
     pub(super) fn whole(&self, key: &str, range: RangeInclusive<u64>) -> mlua::Result<Option<u64>> {
-        let number = match self.value(key)? {
+        let value = self.value(key)?;
+        let number = match &value {
             LuaValue::Nil => return Ok(None),
-            LuaValue::Integer(integer) => u64::try_from(integer).ok(),
+            LuaValue::Integer(integer) => u64::try_from(*integer).ok(),
             // A cast of a float saturates; above 2^53 it is out of every range here.
             #[allow(clippy::cast_sign_loss)]
-            LuaValue::Number(number) if number.fract() == 0.0 && number >= 0.0 => Some(number as u64),
-            LuaValue::Number(_) => None,
-            other => return Err(self.wrong(key, "a whole number", &other)),
+            LuaValue::Number(number) if number.fract() == 0.0 && *number >= 0.0 => Some(*number as u64),
+            _ => None,
         };
         match number {
             Some(number) if range.contains(&number) => Ok(Some(number)),
-            _ => Err(HostError::script(format!(
-                "{}: {key} must be a whole number from {} to {}",
-                self.function,
-                range.start(),
-                range.end()
-            ))),
+            _ => {
+                let expected = format!("a whole number from {} to {}", range.start(), range.end());
+                Err(self.wrong(key, &expected, &value))
+            }
         }
     }
 
-    /// A positive number of seconds.
-    pub(super) fn seconds(&self, key: &str) -> mlua::Result<Option<f64>> {
-        #[allow(clippy::cast_precision_loss)]
-        match self.value(key)? {
-            LuaValue::Nil => Ok(None),
-            LuaValue::Integer(integer) if integer > 0 => Ok(Some(integer as f64)),
-            LuaValue::Number(number) if number.is_finite() && number > 0.0 => Ok(Some(number)),
-            other => Err(self.wrong(key, "a positive number of seconds", &other)),
+    /// A positive number of seconds; above a day it is a day, which no call lasts.
+    pub(super) fn seconds(&self, key: &str) -> mlua::Result<Option<Duration>> {
+        let value = self.value(key)?;
+        let seconds = match &value {
+            LuaValue::Nil => return Ok(None),
+            // It was a float before mlua looked at it.
+            #[allow(clippy::cast_precision_loss)]
+            LuaValue::Integer(integer) => *integer as f64,
+            LuaValue::Number(number) => *number,
+            _ => f64::NAN,
+        };
+        if seconds > 0.0 {
+            Ok(Some(Duration::from_secs_f64(seconds.min(MAX_SECONDS))))
+        } else {
+            Err(self.wrong(key, "a positive number of seconds", &value))
         }
     }
 
@@ -101,6 +110,13 @@ impl Options {
 
     /// The error that `key` has something else than `expected`.
     pub(super) fn wrong(&self, key: &str, expected: &str, got: &LuaValue) -> mlua::Error {
-        misuse(self.function, &format!("{key} to be {expected}"), Some(got))
+        let expected = format!("{key} to be {expected}");
+        match got {
+            // Of a number that is wrong its type says nothing.
+            LuaValue::Integer(_) | LuaValue::Number(_) => {
+                HostError::script(format!("{}: expected {expected}, got {}", self.function, describe(got)))
+            }
+            _ => misuse(self.function, &expected, Some(got)),
+        }
     }
 }

@@ -29,7 +29,7 @@ use crate::script::error::clean;
 use crate::script::{Module, module_path};
 
 /// How long one script may take; they take milliseconds.
-pub const TYPE_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const TYPE_LIMIT: Duration = Duration::from_secs(5);
 /// The checker goes some hundred calls deep.
 const STACK: usize = 256 << 20;
 /// Longer sources are not checked: what the checker needs grows faster than they do.
@@ -77,7 +77,7 @@ pub enum TypeCheck {
 }
 
 /// Checks `jobs` against `definitions`, on all cores; the results are in the order of the jobs. `limit`: how long one
-/// may take, [`TYPE_LIMIT`] as a rule.
+/// may take, five seconds as a rule.
 pub fn check_types(definitions: &str, jobs: &[TypeJob], limit: Duration) -> Vec<TypeCheck> {
     let (sender, events) = mpsc::channel();
     let crew = Crew {

@@ -24,7 +24,9 @@ use super::host::{TableDoc, host_tables};
 use crate::spec::{Tool, ToolKind};
 
 #[cfg(feature = "types")]
-pub use check::{TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types};
+pub(crate) use check::TYPE_LIMIT;
+#[cfg(feature = "types")]
+pub use check::{TypeCheck, TypeJob, TypeProblem, check_types};
 
 /// Luau's own type of `pcall` says what the function returns when it does not fail, and nothing of the message.
 const PROTECTED: &str = "\ndeclare function pcall(called: (...any) -> ...any, ...: any): (boolean, ...any)\n";

@@ -112,7 +112,10 @@ fn what_is_not_granted_does_not_run() {
         ("process.run({ 'printf' }, { env = { ['a=b'] = 'c' } })", "is no name of a variable"),
         ("process.run({ 'printf' }, { env = { A = 1 } })", "expected env.A to be a string"),
         ("process.run({ 'printf' }, { stdin = 5 })", "expected stdin to be a string"),
-        ("process.run({ 'printf' }, { timeout = 0 })", "expected timeout to be a positive number of seconds"),
+        (
+            "process.run({ 'printf' }, { timeout = 0 })",
+            "expected timeout to be a positive number of seconds, got 0",
+        ),
         ("process.run({ 'printf' }, { shell = true })", "there is no option shell"),
         ("process.run({ 'printf' }, { cwd = 'absent' })", "cwd absent: No such file or directory"),
         ("process.run({ 'sub/tool' })", "there is no program sub/tool"),

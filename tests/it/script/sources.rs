@@ -108,10 +108,15 @@ fn a_script_cut_off_anywhere_is_told_or_runs() {
 fn a_source_of_any_length_is_refused_at_once() {
     for (piece, count) in [("local a\n", 2_000_000), ("elseif x then ", 1_000_000), ("-", 14 << 20)] {
         let source = piece.repeat(count);
-        let started = Instant::now();
-        let problem = check_script(&script(&source)).unwrap_err();
-        assert!(problem.message.contains("longer than 1024 KiB"), "{problem}");
-        assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+        let fastest = (0..3).map(|_| {
+            let script = script(&source);
+            let started = Instant::now();
+            let problem = check_script(&script).unwrap_err();
+            assert!(problem.message.contains("longer than 1024 KiB"), "{problem}");
+            started.elapsed()
+        });
+        let fastest = fastest.min().unwrap();
+        assert!(fastest < Duration::from_millis(500), "{fastest:?}");
     }
 }
 

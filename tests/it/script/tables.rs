@@ -23,6 +23,34 @@ fn every_field_of_a_host_table_is_documented() {
     }
 }
 
+/// A script with no grants is refused what needs one, by the permission that the function is documented with, and no
+/// more than that.
+#[test]
+fn every_function_needs_the_permission_that_is_told() {
+    for doc in host_tables() {
+        let told: BTreeSet<&str> = doc.functions.iter().filter_map(|function| function.permission).collect();
+        assert_eq!(told, doc.permissions.iter().copied().collect(), "{}", doc.name);
+        for function in doc.functions {
+            let name = format!("{}.{}", doc.name, function.name);
+            let refusals: Vec<String> =
+                ["'http://127.0.0.1:9/'", "'x', 'x'", "{ 'git' }", "{ url = 'http://127.0.0.1:9/' }"]
+                    .into_iter()
+                    .filter_map(|given| run_source(&format!("return function() {name}({given}) end")).err())
+                    .filter(|error| error.kind == ToolErrorKind::Permission)
+                    .map(|error| error.message)
+                    .collect();
+            match function.permission {
+                None => assert_eq!(refusals, Vec::<String>::new(), "{name}"),
+                Some(key) => {
+                    let says = format!(":allow (:{key} ");
+                    assert!(refusals.iter().any(|message| message.contains(&says)), "{name}: {refusals:?}");
+                }
+            }
+            assert_eq!(doc.permission(function.name), function.permission);
+        }
+    }
+}
+
 /// Also holds the known names of Luau's libraries to what is there.
 #[test]
 fn every_global_of_a_script_is_known() {

@@ -389,7 +389,8 @@ async fn the_last_word_is_enough_whatever_the_connection_does() {
     let worker = worker(&server, config());
     let started = Instant::now();
     assert_eq!(ask(&worker).await.text(), "whole");
-    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+    // Far from the stall that would end it.
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
 }
 

@@ -19,7 +19,7 @@ mod write;
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mlua::{IntoLuaMulti, Lua, MultiValue, Table, Value as LuaValue};
 use tokio::sync::Semaphore;
@@ -29,6 +29,7 @@ pub(super) use doc::DOC;
 use self::grant::{Grants, Need};
 use self::write::Writing;
 use super::options::Options;
+use super::spent::{MAX_WRITTEN, Spent};
 use super::{Host, Marks, misuse, text_argument};
 use crate::script::Script;
 use crate::script::error::{HostError, clean};
@@ -40,10 +41,6 @@ use crate::tool::ToolErrorKind;
 const MAX_AT_A_TIME: usize = 4;
 /// Longest path, in bytes.
 const MAX_PATH: usize = 4_096;
-/// Most bytes that a call writes.
-const MAX_WRITTEN: u64 = 64 << 20;
-/// Most files and folders that a call makes.
-const MAX_MADE: u64 = 10_000;
 /// Lines of a page when the script does not say.
 const USUAL_LINES: u64 = 1_000;
 /// Paths that a walk answers when the script does not say.
@@ -63,38 +60,6 @@ impl Work {
         if self.canceled.load(Ordering::Relaxed) {
             let message = String::from("the call has ended");
             return Err(HostError { kind: ToolErrorKind::Canceled, message });
-        }
-        Ok(())
-    }
-}
-
-/// What a call has used up of its quotas.
-#[derive(Debug, Default)]
-pub(in crate::script) struct Spent {
-    bytes: AtomicU64,
-    made: AtomicU64,
-}
-
-impl Spent {
-    /// Begins a call.
-    pub(super) fn reset(&self) {
-        self.bytes.store(0, Ordering::Relaxed);
-        self.made.store(0, Ordering::Relaxed);
-    }
-
-    /// Counts what is to be written.
-    fn bytes(&self, count: usize) -> Result<(), HostError> {
-        let before = self.bytes.fetch_add(count as u64, Ordering::Relaxed);
-        if before.saturating_add(count as u64) > MAX_WRITTEN {
-            return Err(wrong(format!("a call writes {} MiB at most", MAX_WRITTEN >> 20)));
-        }
-        Ok(())
-    }
-
-    /// Counts a file or folder that is to be made.
-    fn entry(&self) -> Result<(), HostError> {
-        if self.made.fetch_add(1, Ordering::Relaxed) >= MAX_MADE {
-            return Err(wrong(format!("a call makes {MAX_MADE} files and folders at most")));
         }
         Ok(())
     }

@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
-use mlua::{LuaString, MultiValue, Table, Value as LuaValue};
+use mlua::{LuaString, MultiValue, Table};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use url::Url;
 
+use super::super::options::Options;
 use super::values::Reader;
 
 /// Most bytes of a body, received or sent.
@@ -19,6 +20,7 @@ const DEFAULT_BYTES: usize = 8 << 20;
 /// Most redirects that a script may ask for, and those that are followed when it does not.
 const MAX_REDIRECTS: usize = 20;
 const DEFAULT_REDIRECTS: usize = 5;
+
 /// Which of the functions was called, and what it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Called {
@@ -102,29 +104,16 @@ impl Draft {
     /// One that names the function, what was found and what it takes.
     pub(super) fn read(called: Called, arguments: &MultiValue, array_mark: &Table) -> mlua::Result<Self> {
         let reader = Reader { function: called.name(), array_mark };
-        let at = |index: usize| match arguments.get(index) {
-            None | Some(LuaValue::Nil) => None,
-            Some(value) => Some(value.clone()),
-        };
+        let at = |index: usize| arguments.get(index).filter(|value| !value.is_nil());
         let (url, body, options) = match called {
-            Called::Get => (at(0), None, at(1)),
-            Called::Post => (at(0), at(1), at(2)),
-            Called::Request => (None, None, at(0)),
+            Called::Get => (at(0), None, 1),
+            Called::Post => (at(0), at(1), 2),
+            Called::Request => (None, None, 0),
         };
-        let options = match (options, called) {
-            (Some(LuaValue::Table(options)), _) => Some(options),
-            (None, Called::Get | Called::Post) => None,
-            (other, _) => return Err(reader.misuse("a table of options", other.as_ref())),
-        };
-        let given = |key: &str| match options.as_ref().map(|options| options.raw_get::<LuaValue>(key)) {
-            None | Some(Ok(LuaValue::Nil)) => Ok(None),
-            Some(value) => value.map(Some),
-        };
-        if let Some(options) = &options {
-            reader.only(options, called.options())?;
-        }
+        let options = Options::new(called.name(), arguments, options, called.options())?;
+        let given = |key: &str| options.value(key).map(|value| (!value.is_nil()).then_some(value));
         let mut url = match called {
-            Called::Get | Called::Post => reader.url(url.as_ref())?,
+            Called::Get | Called::Post => reader.url(url)?,
             Called::Request => reader.url(given("url")?.as_ref())?,
         };
         if let Some(query) = given("query")? {
@@ -139,8 +128,11 @@ impl Draft {
         if let Some(given) = given("headers")? {
             reader.headers(&mut headers, &given)?;
         }
-        let (text, json, form) =
-            (body.map_or_else(|| given("body"), |body| Ok(Some(body)))?, given("json")?, given("form")?);
+        let (text, json, form) = (
+            body.cloned().map_or_else(|| given("body"), |body| Ok(Some(body)))?,
+            given("json")?,
+            given("form")?,
+        );
         if [&text, &json, &form].iter().filter(|body| body.is_some()).count() > 1 {
             return Err(
                 reader.wrong("a body, json and form are three ways to say one thing; pass one of them")
@@ -163,15 +155,13 @@ impl Draft {
             return Err(reader.wrong(&format!("the body is longer than {} MiB", MAX_BYTES >> 20)));
         }
         let limits = Limits {
-            timeout: given("timeout")?.map(|value| reader.seconds(&value)).transpose()?,
-            bytes: match given("max_bytes")? {
-                Some(value) => reader.count(&value, "max_bytes", "bytes", 1, MAX_BYTES)?,
-                None => DEFAULT_BYTES,
-            },
-            redirects: match given("redirects")? {
-                Some(value) => reader.count(&value, "redirects", "hops", 0, MAX_REDIRECTS)?,
-                None => DEFAULT_REDIRECTS,
-            },
+            timeout: options.seconds("timeout")?,
+            bytes: options
+                .whole("max_bytes", 1..=MAX_BYTES as u64)?
+                .map_or(DEFAULT_BYTES, |bytes| bytes as usize),
+            redirects: options
+                .whole("redirects", 0..=MAX_REDIRECTS as u64)?
+                .map_or(DEFAULT_REDIRECTS, |redirects| redirects as usize),
         };
         Ok(Self { request: Request { method, url, headers, body, limits }, text })
     }

@@ -3,8 +3,6 @@
 //! In: a Lua value and what it is for. Out: what can be sent, or an error that begins with the function's name. Tables are
 //! read without their metatables; everything that is copied out of the script's memory limit is bounded.
 
-use std::time::Duration;
-
 use mlua::{LuaString, Table, Value as LuaValue};
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -12,10 +10,8 @@ use url::{Url, form_urlencoded};
 
 use super::target::{self, MAX_URL};
 use crate::script::convert::{self, type_name};
-use crate::script::error::{HostError, clean, describe};
+use crate::script::error::{HostError, clean};
 
-/// Longest time that can be asked for, in seconds; the call's deadline is nearer.
-const MAX_TIMEOUT: f64 = 86_400.0;
 /// Most headers of a request, and most bytes of them.
 const MAX_HEADERS: usize = 100;
 const MAX_HEADER_BYTES: usize = 32 << 10;
@@ -53,17 +49,6 @@ impl Reader<'_> {
 
     pub(super) fn misuse(&self, expected: &str, got: Option<&LuaValue>) -> mlua::Error {
         crate::script::host::misuse(self.function, expected, got)
-    }
-
-    /// Refuses a key of `options` that is none of `known`.
-    pub(super) fn only(&self, options: &Table, known: &[&str]) -> mlua::Result<()> {
-        options.for_each(|key: LuaValue, _: LuaValue| match &key {
-            LuaValue::String(name) if known.iter().any(|known| name.as_bytes() == known.as_bytes()) => Ok(()),
-            other => {
-                let other = clean(&describe(other), 60);
-                Err(self.wrong(&format!("unknown option {other}; it takes {}", known.join(", "))))
-            }
-        })
     }
 
     pub(super) fn url(&self, value: Option<&LuaValue>) -> mlua::Result<Url> {
@@ -127,43 +112,6 @@ impl Reader<'_> {
                     .misuse("the body as a string (a table is sent with json = … or form = …)", Some(value)))
             }
             _ => Err(self.misuse("the body as a string", Some(value))),
-        }
-    }
-
-    /// A `timeout`.
-    pub(super) fn seconds(&self, value: &LuaValue) -> mlua::Result<Duration> {
-        let what = "timeout = a number of seconds above 0";
-        let seconds = match value {
-            // It was a float before mlua looked at it.
-            #[allow(clippy::cast_precision_loss)]
-            LuaValue::Integer(integer) => *integer as f64,
-            LuaValue::Number(number) => *number,
-            _ => return Err(self.misuse(what, Some(value))),
-        };
-        if seconds > 0.0 {
-            Ok(Duration::from_secs_f64(seconds.min(MAX_TIMEOUT)))
-        } else {
-            Err(self.wrong(&format!("expected {what}, got {seconds}")))
-        }
-    }
-
-    /// The option `key`, a number of `unit` from `least` to `most`.
-    pub(super) fn count(
-        &self,
-        value: &LuaValue,
-        key: &str,
-        unit: &str,
-        least: usize,
-        most: usize,
-    ) -> mlua::Result<usize> {
-        let what = format!("{key} = a number of {unit} from {least} to {most}");
-        match value {
-            LuaValue::Integer(count) => usize::try_from(*count)
-                .ok()
-                .filter(|count| (least..=most).contains(count))
-                .ok_or_else(|| self.wrong(&format!("expected {what}, got {count}"))),
-            LuaValue::Number(number) => Err(self.wrong(&format!("expected {what}, got {number}"))),
-            _ => Err(self.misuse(&what, Some(value))),
         }
     }
 

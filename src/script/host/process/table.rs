@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
 use tokio::sync::Semaphore;
@@ -26,8 +25,6 @@ const MAX_BYTES: usize = 1 << 20;
 /// Longest input, and most that is kept of each stream, in bytes.
 const MAX_STREAM: u64 = 8 << 20;
 const USUAL_OUTPUT: u64 = 1 << 20;
-/// Longest time limit, in seconds; every call's deadline is nearer.
-const MAX_SECONDS: f64 = 86_400.0;
 
 pub(in crate::script::host) fn table(lua: &Lua, host: &Rc<Host>, script: &Script) -> mlua::Result<Table> {
     let table = lua.create_table()?;
@@ -83,13 +80,12 @@ fn order(grants: &Grants, arguments: &MultiValue) -> mlua::Result<Order> {
     for (name, _) in &variables {
         grants.check_variable(name).map_err(told)?;
     }
-    let seconds = options.seconds("timeout")?;
     Ok(Order {
         argv,
         stdin,
         cwd: options.text("cwd")?,
         variables,
-        timeout: seconds.map(|seconds| Duration::from_secs_f64(seconds.min(MAX_SECONDS))),
+        timeout: options.seconds("timeout")?,
         max_output: options.whole("max_output", 0..=MAX_STREAM)?.unwrap_or(USUAL_OUTPUT) as usize,
     })
 }
