@@ -89,7 +89,7 @@ impl Unit {
             unit.problems.extend(what.map(|what| ModuleProblem { file, line, what }));
         }
         for part in unit.parts.iter().skip(1) {
-            let (line, what) = match part.file.contract() {
+            let (line, what) = match part.file.module().contract() {
                 Err(problem) => (problem.line.unwrap_or(1), ModuleFault::Broken(problem.clone())),
                 Ok(Contract { returned: Returned::NoFunction(what), .. })
                     if NO_VALUE.contains(&what.as_str()) =>

@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::contract::{self, LoadProblem};
+use super::contract::{self, Contract, LoadProblem};
 use super::permission::plain;
 
 /// One file that scripts require. Immutable and shared.
@@ -21,20 +21,27 @@ pub struct Module {
     /// The source.
     pub source: Arc<[u8]>,
     compiled: OnceLock<Result<Arc<[u8]>, LoadProblem>>,
+    contract: OnceLock<Result<Contract, LoadProblem>>,
 }
 
 impl Module {
     /// The module that `file` holds.
     pub fn new(file: impl Into<String>, source: impl AsRef<[u8]>) -> Self {
-        Self { file: file.into(), source: Arc::from(source.as_ref()), compiled: OnceLock::new() }
+        Self {
+            file: file.into(),
+            source: Arc::from(source.as_ref()),
+            compiled: OnceLock::new(),
+            contract: OnceLock::new(),
+        }
     }
 
-    /// Compiles it; never runs it.
+    /// Compiles it and reads what it returns, once; never runs it. One that returns nothing cannot be required.
     ///
     /// # Errors
     /// When it does not compile.
-    pub fn check(&self) -> Result<(), LoadProblem> {
-        self.compiled().map(drop)
+    pub fn contract(&self) -> Result<&Contract, &LoadProblem> {
+        let read = || self.compiled().map(|bytecode| contract::contract_of(&bytecode));
+        self.contract.get_or_init(read).as_ref()
     }
 
     /// The name that [`module_path()`] finds it by: the file without its extension.
