@@ -225,13 +225,15 @@ impl<'f> Teller<'f> {
             let told = file_of(&mut self.files, &script.file);
             let is_told = match what {
                 ModuleFault::Broken(_) | ModuleFault::NoValue => std::mem::replace(&mut told.is_broken, true),
-                ModuleFault::Missing { .. } | ModuleFault::Circle(_) | ModuleFault::Computed => {
-                    !told.lines.insert(*line)
-                }
+                ModuleFault::Missing { .. }
+                | ModuleFault::TooMany(_)
+                | ModuleFault::Circle(_)
+                | ModuleFault::Computed => !told.lines.insert(*line),
             };
             let at = told.place(load, script, tool.source, *line);
             let finding = match what {
                 ModuleFault::Missing { wanted, advice } => rules::missing_module::finding(at, wanted, advice),
+                ModuleFault::TooMany(wanted) => rules::missing_module::too_many(at, wanted),
                 ModuleFault::Broken(problem) => rules::module_does_not_compile::finding(at, &problem.message),
                 ModuleFault::NoValue => rules::module_without_value::finding(at),
                 ModuleFault::Circle(files) => rules::circular_require::finding(at, files),

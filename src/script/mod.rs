@@ -58,6 +58,7 @@ pub use host::{FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDo
 pub use isolate::{Isolation, ProcessOptions, serve_isolated};
 pub use libraries::{is_known_global, known_globals};
 pub use local::LocalVm;
+pub(crate) use module::MAX_MODULES;
 pub use module::{Module, Require, mentions, module_path, required};
 pub use permission::{PathGrant, Permissions};
 pub use runner::{RunnerOptions, ScriptRunner};
