@@ -3,15 +3,17 @@
 //!
 //! All of it is read off the bytecode ([`crate::script::Contract`]); nothing is run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 
 use super::Load;
+use super::cache::Cache;
 use super::read::display_name;
 use super::rules;
 use super::script_findings::place_of_line;
-use super::scripts::find_script;
+use super::scripts::script_places;
+use crate::diagnostic::Diagnostic;
 use crate::script::{
     Contract, GlobalAccess, GlobalUse, Returned, Script, TableDoc, host_tables, is_known_global, mentions,
 };
@@ -148,24 +150,24 @@ fn takes_argument_first(tool: &Tool, parameter: &str) -> bool {
 }
 
 /// Of scripts that exit tools have.
-pub(super) fn tell_exit_tools(load: &mut Load, from: &Path) {
+pub(super) fn tell_exit_tools(cache: &Cache, load: &mut Load, from: &Path) {
+    // Where the spec says how the tool would run, that is told.
+    let useless = load.findings.iter().filter(|finding| *finding.rule == USELESS_ON_EXIT);
+    let place = |finding: &Diagnostic| (finding.primary.source, finding.primary.span.range().start);
+    let told: BTreeSet<(SourceId, usize)> = useless.map(place).collect();
     let mut findings = Vec::new();
     for loaded in &load.tools {
         let tool = &loaded.tool;
         let is_exit = tool.kind == ToolKind::Exit && tool.valid;
         let Some(root) = load.root_of(tool.source).filter(|_| is_exit) else { continue };
-        let Some(script) = find_script(root, loaded) else { continue };
-        // Where the spec names the script, that is told.
         let form = tool.span.range();
-        if load.findings.iter().any(|finding| {
-            *finding.rule == USELESS_ON_EXIT
-                && finding.primary.source == tool.source
-                && form.contains(&finding.primary.span.range().start)
-        }) {
+        if told.range((tool.source, form.start)..(tool.source, form.end)).next().is_some() {
             continue;
         }
+        let places = script_places(root, tool);
+        let Some(script) = places.iter().find(|path| cache.look(path).is_some()) else { continue };
         let at = Location { source: tool.source, span: tool.name.span };
-        let file = display_name(&script, from);
+        let file = display_name(script, from);
         findings.push(rules::exit_tool_script::finding(at, &tool.name.value, &file));
     }
     load.findings.append(&mut findings);

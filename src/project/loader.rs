@@ -442,7 +442,7 @@ mod tests {
     }
 
     fn edit(root: &Path, random: &mut fastrand::Rng, texts: &[&[&str]; 3]) -> PathBuf {
-        const PLACES: [(&str, usize); 15] = [
+        const PLACES: [(&str, usize); 16] = [
             ("specs/1.eld", 0),
             ("specs/2.eld", 0),
             ("specs/deep/3.eld", 0),
@@ -450,6 +450,7 @@ mod tests {
             ("scripts/a.luau", 1),
             ("scripts/b.lua", 1),
             ("scripts/c.lua", 1),
+            ("scripts/e.lua", 1),
             ("scripts/f.lua", 1),
             ("scripts/unused.lua", 1),
             ("other/d.lua", 1),

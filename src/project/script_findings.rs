@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Load;
+use super::cache::Cache;
 use super::contract_findings::{ContractTeller, tell_exit_tools};
 use super::load::ScriptState;
 use super::look::Looks;
@@ -106,9 +107,9 @@ impl<'f> Teller<'f> {
     }
 
     /// Of the scripts that no tool runs, once all tools were told of.
-    pub(super) fn finish(self, load: &mut Load) {
+    pub(super) fn finish(self, cache: &Cache, load: &mut Load) {
         self.spare.tell(load, self.from);
-        tell_exit_tools(load, self.from);
+        tell_exit_tools(cache, load, self.from);
     }
 
     fn tell_missing(&mut self, load: &mut Load, tool: &Tool, root: &Path) -> ToolError {

@@ -67,7 +67,7 @@ pub(super) fn load_scripts(cache: &mut Cache, load: &mut Load, whole: &HashSet<&
         cache.tools.insert(address(&loaded.tool), kept);
     }
     load.tools = tools;
-    teller.finish(load);
+    teller.finish(cache, load);
     load.sort_findings();
 }
 
