@@ -36,8 +36,14 @@ fn replace(path: &Path, text: &str) {
     fs::rename(beside, path).unwrap();
 }
 
-/// Saves of one file, and what each of them costs.
-fn report(what: &str, runs: usize, folder: &Path, file: &str, text: impl Fn(usize) -> String) {
+/// Saves of one file that `changed` tools use, and what each of them costs.
+fn report(
+    what: &str,
+    (runs, changed): (usize, usize),
+    folder: &Path,
+    file: &str,
+    text: impl Fn(usize) -> String,
+) {
     let (told, reloads) = channel();
     let listener = move |reloaded: Result<&Generation, &_>| {
         told.send(reloaded.unwrap().changes.clone()).unwrap();
@@ -50,7 +56,7 @@ fn report(what: &str, runs: usize, folder: &Path, file: &str, text: impl Fn(usiz
         let before = cpu_of_others();
         replace(&folder.join(file), &text(run));
         let changes = reloads.recv_timeout(Duration::from_secs(10)).unwrap();
-        assert_eq!(changes.changed.len(), 1, "{changes}");
+        assert_eq!(changes.changed.len(), changed, "{changes}");
         // What comes after the swap counts, too.
         std::thread::sleep(Duration::from_millis(60));
         spent.push(cpu_of_others().saturating_sub(before));
@@ -77,10 +83,39 @@ fn main() {
         let name = format!("scripts/{}", script.file_name().unwrap().to_str().unwrap());
         let text = fs::read_to_string(script).unwrap();
         let what = format!("one script of {tools} tools");
-        report(&what, 100, folder.path(), &name, |run| format!("{text}-- {run}\n"));
+        report(&what, (100, 1), folder.path(), &name, |run| format!("{text}-- {run}\n"));
+        if tools == 1_000 {
+            report_shared(folder.path(), tools, &name);
+        }
     }
     #[cfg(unix)]
     report_storm();
+}
+
+/// Every tool requires the same modules, and something is told of each: none may be passed over.
+fn report_shared(folder: &Path, tools: usize, name: &str) {
+    const MODULES: usize = 20;
+    fs::create_dir_all(folder.join("scripts/lib")).unwrap();
+    let module = "local M = {}\nfunction M.shout(text) return string.upper(text) .. json.encode(lost) end\n"
+        .repeat(20);
+    let module = format!("{module}return M\n");
+    for number in 0..MODULES {
+        fs::write(folder.join(format!("scripts/lib/m{number}.lua")), &module).unwrap();
+    }
+    let requires: Vec<_> = (0..MODULES).map(|number| format!("require('./lib/m{number}') ")).collect();
+    let requires = requires.concat();
+    for script in fs::read_dir(folder.join("scripts")).unwrap() {
+        let path = script.unwrap().path();
+        if path.is_file() {
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(path, format!("{requires}{text}")).unwrap();
+        }
+    }
+    let text = fs::read_to_string(folder.join(name)).unwrap();
+    let what = format!("one script of {tools} on {MODULES} modules");
+    report(&what, (100, 1), folder, name, |run| format!("{text}-- {run}\n"));
+    let what = format!("one module of {tools} tools");
+    report(&what, (20, tools), folder, "scripts/lib/m0.lua", |run| format!("{module}-- {run}\n"));
 }
 
 /// From the save to the first call on new code, by the way of saving, while calls run the whole time.

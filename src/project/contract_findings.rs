@@ -3,20 +3,23 @@
 //!
 //! All of it is read off the bytecode ([`crate::script::Contract`]); nothing is run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::rc::Rc;
 
 use super::Load;
+use super::cache::Cache;
 use super::read::display_name;
 use super::rules;
 use super::script_findings::place_of_line;
-use super::scripts::find_script;
+use super::scripts::script_places;
+use crate::diagnostic::Diagnostic;
 use crate::script::{
-    Contract, GlobalAccess, GlobalUse, Returned, Script, check_module, host_tables, is_known_global, mentions,
+    Contract, GlobalAccess, GlobalUse, Returned, Script, TableDoc, host_tables, is_known_global, mentions,
 };
 use crate::spec::rules::USELESS_ON_EXIT;
 use crate::spec::{Permissions, Tool, ToolKind};
-use crate::text::{Location, SourceFile, SourceId, Span};
+use crate::text::{Location, SourceId, Span};
 
 /// Most findings about the globals of one file: a file that has more is not written for this.
 const MAX_OF_FILE: usize = 20;
@@ -24,78 +27,119 @@ const MAX_OF_FILE: usize = 20;
 /// Tells of each file once, of each tool's permissions apart.
 #[derive(Default)]
 pub(super) struct ContractTeller {
-    /// The files whose globals were told of.
-    told: HashSet<String>,
-    /// The numbers of the modules among the sources.
-    modules: HashMap<String, SourceId>,
+    /// By the names of the files.
+    files: HashMap<String, KnownFile>,
+    /// How many times something was not told because it was before.
+    pub(super) withheld: usize,
+}
+
+struct KnownFile {
+    uses: Rc<FileUses>,
+    /// Whether its mistakes were told.
+    is_told: bool,
 }
 
 impl ContractTeller {
-    /// Of a script that fits its spec as far as calls go; `script_source` is its number among the sources, made when it is
-    /// needed.
+    /// Of a script that fits its spec as far as calls go; `source_of` gives the number of a file among the sources, made
+    /// when it is needed.
     pub(super) fn tell(
         &mut self,
         load: &mut Load,
         tool: &Tool,
         script: &Script,
         contract: &Contract,
-        mut script_source: impl FnMut(&mut Load) -> SourceId,
+        mut source_of: impl FnMut(&mut Load, &str, &[u8]) -> SourceId,
     ) {
-        let is_new = self.told.insert(script.file.clone());
-        let mut uses = Uses::default();
-        for used in &contract.globals {
-            uses.add(used);
-            let denied = denied(used, &tool.permissions);
-            if denied.is_some() {
-                let source = script_source(load);
-                tell_denied(load, source, tool, used, denied);
-            }
-        }
-        if is_new {
-            let findings = mistakes(&contract.globals);
-            if !findings.is_empty() {
-                let source = script_source(load);
-                tell_mistakes(load, source, &findings);
-            }
-        }
+        let mut used = HashSet::new();
+        self.tell_file(load, tool, (&script.file, &script.source), contract, &mut used, &mut source_of);
         if tool.is_async
             && let Returned::Function { parameters, line, .. } = &contract.returned
             && let Some(callback) = parameters.first().filter(|name| !name.is_empty())
             && !takes_argument_first(tool, callback)
             && mentions(&script.source, callback) <= 1
         {
-            let source = script_source(load);
+            let source = source_of(load, &script.file, &script.source);
             let at = place_of_line(load, source, *line);
             load.findings.push(rules::unused_callback::finding(at, &script.tool, callback));
         }
         for module in script.modules.iter() {
-            let Ok(contract) = check_module(module) else { continue };
-            let globals = contract.globals;
-            let is_new = self.told.insert(module.file.clone());
-            let wrong = if is_new { mistakes(&globals) } else { Vec::new() };
-            let denied_here: Vec<_> = globals
-                .iter()
-                .inspect(|used| uses.add(used))
-                .filter_map(|used| Some((used, denied(used, &tool.permissions)?)))
-                .collect();
-            if wrong.is_empty() && denied_here.is_empty() {
-                continue;
-            }
-            let root = load.roots.get(&tool.source).cloned();
-            let source = *self.modules.entry(module.file.clone()).or_insert_with(|| {
-                let text = String::from_utf8_lossy(&module.source).into_owned();
-                load.sources.add(SourceFile::new(&*module.file, text))
-            });
-            load.roots.extend(root.map(|root| (source, root)));
-            tell_mistakes(load, source, &wrong);
-            for (used, denied) in denied_here {
-                tell_denied(load, source, tool, used, Some(denied));
-            }
+            let Ok(contract) = module.contract() else { continue };
+            self.tell_file(load, tool, (&module.file, &module.source), contract, &mut used, &mut source_of);
         }
         let at = Location { source: tool.source, span: tool.name.span };
-        for (key, table) in uses.unused(&tool.permissions) {
+        for (key, table) in unused(&used, &tool.permissions) {
             load.findings.push(rules::unused_permission::finding(at, &script.tool, key, table));
         }
+    }
+
+    /// Of one file of a script; the permissions that it needs are put in `used`.
+    fn tell_file(
+        &mut self,
+        load: &mut Load,
+        tool: &Tool,
+        (name, text): (&str, &[u8]),
+        contract: &Contract,
+        used: &mut HashSet<&'static str>,
+        mut source_of: impl FnMut(&mut Load, &str, &[u8]) -> SourceId,
+    ) {
+        if !self.files.contains_key(name) {
+            let uses = Rc::new(FileUses::of(&contract.globals));
+            self.files.insert(name.to_owned(), KnownFile { uses, is_told: false });
+        }
+        let Some(file) = self.files.get_mut(name) else { return };
+        let uses = Rc::clone(&file.uses);
+        used.extend(&uses.keys);
+        if !uses.mistakes.is_empty() {
+            if std::mem::replace(&mut file.is_told, true) {
+                self.withheld += 1;
+            } else {
+                let source = source_of(load, name, text);
+                tell_mistakes(load, source, &uses.mistakes);
+            }
+        }
+        for Need { used, function, key } in &uses.needs {
+            if list(&tool.permissions, key).is_empty() {
+                let source = source_of(load, name, text);
+                let at = place(load, source, used);
+                let finding = rules::missing_permission::finding(at, &tool.name.value, function, key);
+                load.findings.push(finding);
+            }
+        }
+    }
+}
+
+/// What one file does with globals: the same for all tools.
+struct FileUses {
+    /// Those that are not there, and those that are lost.
+    mistakes: Vec<GlobalUse>,
+    needs: Vec<Need>,
+    /// The permissions that have a use in it.
+    keys: HashSet<&'static str>,
+}
+
+/// A use of a host function that needs a permission.
+struct Need {
+    used: GlobalUse,
+    /// As in `http.get`.
+    function: String,
+    key: &'static str,
+}
+
+impl FileUses {
+    fn of(globals: &[GlobalUse]) -> Self {
+        let (mut needs, mut keys) = (Vec::new(), HashSet::new());
+        for used in globals {
+            if let Some((key, function)) = needed(used) {
+                keys.insert(key);
+                needs.push(Need { used: used.clone(), function, key });
+                continue;
+            }
+            // A table that is handed on, or all of them: what is done with it is not known.
+            let name = used.path.first().map_or("", String::as_str);
+            let tables = host_tables().iter().filter(|doc| doc.name == name || name == "_G");
+            keys.extend(tables.flat_map(|doc| doc.permissions));
+        }
+        Self { mistakes: mistakes(globals), needs, keys }
     }
 }
 
@@ -106,31 +150,31 @@ fn takes_argument_first(tool: &Tool, parameter: &str) -> bool {
 }
 
 /// Of scripts that exit tools have.
-pub(super) fn tell_exit_tools(load: &mut Load, from: &Path) {
+pub(super) fn tell_exit_tools(cache: &Cache, load: &mut Load, from: &Path) {
+    // Where the spec says how the tool would run, that is told.
+    let useless = load.findings.iter().filter(|finding| *finding.rule == USELESS_ON_EXIT);
+    let place = |finding: &Diagnostic| (finding.primary.source, finding.primary.span.range().start);
+    let told: BTreeSet<(SourceId, usize)> = useless.map(place).collect();
     let mut findings = Vec::new();
     for loaded in &load.tools {
         let tool = &loaded.tool;
         let is_exit = tool.kind == ToolKind::Exit && tool.valid;
         let Some(root) = load.root_of(tool.source).filter(|_| is_exit) else { continue };
-        let Some(script) = find_script(root, loaded) else { continue };
-        // Where the spec names the script, that is told.
         let form = tool.span.range();
-        if load.findings.iter().any(|finding| {
-            *finding.rule == USELESS_ON_EXIT
-                && finding.primary.source == tool.source
-                && form.contains(&finding.primary.span.range().start)
-        }) {
+        if told.range((tool.source, form.start)..(tool.source, form.end)).next().is_some() {
             continue;
         }
+        let places = script_places(root, tool);
+        let Some(script) = places.iter().find(|path| cache.look(path).is_some()) else { continue };
         let at = Location { source: tool.source, span: tool.name.span };
-        let file = display_name(&script, from);
+        let file = display_name(script, from);
         findings.push(rules::exit_tool_script::finding(at, &tool.name.value, &file));
     }
     load.findings.append(&mut findings);
 }
 
 /// The globals that are not there, and those that are lost.
-fn mistakes(globals: &[GlobalUse]) -> Vec<&GlobalUse> {
+fn mistakes(globals: &[GlobalUse]) -> Vec<GlobalUse> {
     let name = |used: &GlobalUse| used.path.first().cloned().unwrap_or_default();
     let set: HashSet<String> =
         globals.iter().filter(|used| used.access != GlobalAccess::Read).map(name).collect();
@@ -146,10 +190,10 @@ fn mistakes(globals: &[GlobalUse]) -> Vec<&GlobalUse> {
         let known = usize::from(path.first().is_some_and(|name| is_known_global(&[name])));
         wrong && told.insert((used.access, used.path.iter().take(known + 1).cloned().collect::<Vec<_>>()))
     };
-    globals.iter().filter(is_mistake).take(MAX_OF_FILE).collect()
+    globals.iter().filter(is_mistake).take(MAX_OF_FILE).cloned().collect()
 }
 
-fn tell_mistakes(load: &mut Load, source: SourceId, mistakes: &[&GlobalUse]) {
+fn tell_mistakes(load: &mut Load, source: SourceId, mistakes: &[GlobalUse]) {
     for used in mistakes {
         let at = place(load, source, used);
         let finding = match used.access {
@@ -163,25 +207,7 @@ fn tell_mistakes(load: &mut Load, source: SourceId, mistakes: &[&GlobalUse]) {
     }
 }
 
-fn tell_denied(
-    load: &mut Load,
-    source: SourceId,
-    tool: &Tool,
-    used: &GlobalUse,
-    denied: Option<(String, &'static str)>,
-) {
-    if let Some((function, key)) = denied {
-        let at = place(load, source, used);
-        load.findings.push(rules::missing_permission::finding(at, &tool.name.value, &function, key));
-    }
-}
-
-/// The host function that `used` is, and the permission that it lacks.
-fn denied(used: &GlobalUse, allowed: &Permissions) -> Option<(String, &'static str)> {
-    let (key, function) = needed(used)?;
-    list(allowed, key).is_empty().then_some((function, key))
-}
-
+/// The permission that `used` needs, and the host function that it is.
 fn needed(used: &GlobalUse) -> Option<(&'static str, String)> {
     let [table, function, ..] = used.path.as_slice() else { return None };
     let doc = host_tables().iter().find(|doc| doc.name == *table && used.access == GlobalAccess::Read)?;
@@ -189,34 +215,11 @@ fn needed(used: &GlobalUse) -> Option<(&'static str, String)> {
     Some((doc.permission(function)?, format!("{table}.{function}")))
 }
 
-/// Which permissions a script and its modules use.
-#[derive(Default)]
-struct Uses {
-    keys: HashSet<&'static str>,
-}
-
-impl Uses {
-    fn add(&mut self, used: &GlobalUse) {
-        if let Some((key, _)) = needed(used) {
-            self.keys.insert(key);
-            return;
-        }
-        // A table that is handed on, or all of them: what is done with it is not known.
-        let name = used.path.first().map_or("", String::as_str);
-        let tables = host_tables().iter().filter(|doc| doc.name == name || name == "_G");
-        self.keys.extend(tables.flat_map(|doc| doc.permissions));
-    }
-
-    /// The permissions that are granted in vain, and the table that they are for.
-    fn unused(&self, allowed: &Permissions) -> Vec<(&'static str, &'static str)> {
-        let of_table =
-            |doc: &'static crate::script::TableDoc| doc.permissions.iter().map(move |key| (*key, doc.name));
-        host_tables()
-            .iter()
-            .flat_map(of_table)
-            .filter(|(key, _)| !list(allowed, key).is_empty() && !self.keys.contains(key))
-            .collect()
-    }
+/// The permissions that are granted in vain, and the table that they are for.
+fn unused(used: &HashSet<&'static str>, allowed: &Permissions) -> Vec<(&'static str, &'static str)> {
+    let of_table = |doc: &'static TableDoc| doc.permissions.iter().map(move |key| (*key, doc.name));
+    let is_unused = |(key, _): &(&str, &str)| !list(allowed, key).is_empty() && !used.contains(key);
+    host_tables().iter().flat_map(of_table).filter(is_unused).collect()
 }
 
 fn list<'p>(allowed: &'p Permissions, key: &str) -> &'p [String] {

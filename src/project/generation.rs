@@ -1,5 +1,6 @@
 //! One consistent load of a project, as requests run on it.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::Path;
@@ -225,6 +226,10 @@ fn keep_last_good(
     changes: &mut Changes,
     is_gone: impl Fn(&str) -> bool,
 ) -> Vec<String> {
+    // Most of the time nothing is missing.
+    let there: LazyCell<HashSet<&str>, _> =
+        LazyCell::new(|| load.tools.iter().map(|loaded| loaded.tool.name.value.as_str()).collect());
+    let broken = LazyCell::new(|| load.broken_files());
     let mut missing = Vec::new();
     for (name, good) in &before.tools {
         if matches!(good.script, ScriptState::Broken(_)) {
@@ -234,8 +239,7 @@ fn keep_last_good(
             Some(now) if !matches!(now.script, ScriptState::Broken(_)) => continue,
             Some(_) => changes.kept.push(name.clone()),
             None => {
-                let is_there = load.tools.iter().any(|loaded| loaded.tool.name.value == *name);
-                if is_there || load.has_broken_file(&good.file) {
+                if there.contains(name.as_str()) || broken.contains(&*good.file) {
                     changes.kept.push(name.clone());
                 } else if is_gone(name) {
                     continue;

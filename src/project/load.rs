@@ -309,12 +309,11 @@ impl Load {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 
-    /// Whether the file called `name` is here and has an error: a tool that is gone from it may only be unreadable.
-    pub(super) fn has_broken_file(&self, name: &str) -> bool {
-        self.findings.iter().any(|finding| {
-            let file = self.sources.get(finding.primary.source);
-            finding.severity == Severity::Error && file.is_some_and(|file| file.name == name)
-        })
+    /// The names of the files that have an error: a tool that is gone from one may only be unreadable.
+    pub(super) fn broken_files(&self) -> HashSet<&str> {
+        let errors = self.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let files = errors.filter_map(|error| self.sources.get(error.primary.source));
+        files.map(|file| file.name.as_str()).collect()
     }
 
     /// Whether it reads the same specs and says the same of them.

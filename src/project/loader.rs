@@ -326,11 +326,59 @@ mod tests {
         assert_eq!(load.tools.len(), 1);
     }
 
+    /// What is told once of a file that several tools share is told of another when the one no longer uses it.
+    #[test]
+    fn what_tools_share_is_told_while_one_of_them_uses_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for folder in ["specs", "scripts/lib", "other"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let shared = |name: &str| {
+            format!(r#"(deftool :name "{name}" :description "Does it." :script "other/shared.lua")"#)
+        };
+        let requires = "local m = require('./lib/m') return function() return m end";
+        for (file, text) in [
+            ("specs/1.eld", &*shared("one")),
+            ("specs/2.eld", &*shared("two")),
+            ("specs/3.eld", r#"(deftool :name "three" :description "Does it.")"#),
+            ("specs/4.eld", r#"(deftool :name "four" :description "Does it.")"#),
+            ("other/shared.lua", "return function() return nowhere end"),
+            ("scripts/three.lua", requires),
+            ("scripts/four.lua", requires),
+            ("scripts/lib/m.lua", "require('./m') return nowhere"),
+        ] {
+            fs::write(root.join(file), text).unwrap();
+        }
+        let wanted = Wanted::Project(root.to_owned());
+        let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
+        let mut loader = Loader::new(wanted, root, options);
+        loader.load_all().unwrap();
+        loader.taken(&HashSet::new());
+        for (file, text) in [
+            ("specs/1.eld", "; gone"),
+            ("scripts/three.lua", "return function() end"),
+            ("scripts/four.lua", "return function() return require end"),
+            ("specs/2.eld", "; gone"),
+        ] {
+            fs::write(root.join(file), text).unwrap();
+            let scan = loader.scan();
+            let changed = loader.differences(&scan, None);
+            let changed = changed.iter().map(|(path, _)| path);
+            let cached = loader.load(scan, Some(changed), HashSet::new()).unwrap();
+            loader.taken(&HashSet::new());
+            let whole =
+                load(&[Input::of_project(root.to_owned(), &mut Looks::default()).unwrap()], root).unwrap();
+            assert_eq!(described(&cached), described(&whole), "after {file}");
+        }
+    }
+
     /// Whatever is done to a project, a load that takes over what it can finds what a load of everything finds.
     #[test]
     fn a_load_through_a_cache_is_a_load() {
-        const SPECS: [&str; 8] = [
+        const SPECS: [&str; 9] = [
             "",
+            "(deftool :name \"g\" :description \"d\" :script \"other/d.lua\")",
             "(deftool :name \"a\" :description \"d\")\n(deftool :name \"b\" :description \"d\")",
             "(deftool :name \"b\" :description \"d\" :allow (:read [\"x\"]))",
             "(deftool :name \"c\" :description \"d\" :args ((:name \"x\" :type string :description \"d\")))",
@@ -339,7 +387,9 @@ mod tests {
             "(deflint :allow [unused-script])\n;; deftool: allow(missing-script)\n(deftool :name \"f\" :description \"d\")",
             "(defworker :name \"w\" :tools [\"a\" \"z\"] :system \"s\")",
         ];
-        const SCRIPTS: [&str; 8] = [
+        const SCRIPTS: [&str; 10] = [
+            "return function() return nowhere end",
+            "require('./lib/m') require('./lib/n') return function() end",
             "return function() return 1 end",
             "return function(x) return x end",
             "return function(",
@@ -349,8 +399,14 @@ mod tests {
             "local l = require('./lib/deep/l') return function() end",
             "",
         ];
-        const MODULES: [&str; 5] =
-            ["return 1", "return (", "return require('./n')", "return require('../m')", "local x = 1"];
+        const MODULES: [&str; 6] = [
+            "return 1",
+            "return (",
+            "return require('./n')",
+            "return require('../m')",
+            "local x = 1",
+            "return nowhere",
+        ];
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir(root.join("specs")).unwrap();
@@ -386,7 +442,7 @@ mod tests {
     }
 
     fn edit(root: &Path, random: &mut fastrand::Rng, texts: &[&[&str]; 3]) -> PathBuf {
-        const PLACES: [(&str, usize); 15] = [
+        const PLACES: [(&str, usize); 16] = [
             ("specs/1.eld", 0),
             ("specs/2.eld", 0),
             ("specs/deep/3.eld", 0),
@@ -394,6 +450,7 @@ mod tests {
             ("scripts/a.luau", 1),
             ("scripts/b.lua", 1),
             ("scripts/c.lua", 1),
+            ("scripts/e.lua", 1),
             ("scripts/f.lua", 1),
             ("scripts/unused.lua", 1),
             ("other/d.lua", 1),

@@ -10,7 +10,7 @@ use super::cache::Cache;
 use super::discover::lib_folder;
 use super::read::display_name;
 use super::scripts::{ScriptFile, read_script};
-use crate::script::{Contract, LoadProblem, Module, Require, Returned, module_path};
+use crate::script::{Contract, LoadProblem, MAX_MODULES, Module, Require, Returned, module_path};
 use crate::spec::nearest;
 
 /// What a file returns that is no module.
@@ -44,6 +44,8 @@ pub(super) struct ModuleProblem {
 pub(super) enum ModuleFault {
     /// What is required is not there, or nowhere where it could be; what was written and what to do.
     Missing { wanted: String, advice: String },
+    /// What is required, as it is written, is one more than a script may have.
+    TooMany(String),
     /// The file does not compile.
     Broken(LoadProblem),
     /// The file returns nothing.
@@ -79,6 +81,11 @@ impl Unit {
                         Some(ModuleFault::Missing { wanted, advice })
                     }
                     Added::Unreadable(advice) => Some(ModuleFault::Missing { wanted, advice }),
+                    Added::TooMany => {
+                        // There is no end to what follows.
+                        open.clear();
+                        Some(ModuleFault::TooMany(wanted))
+                    }
                     Added::New(index) => {
                         open.push((index, 0));
                         None
@@ -89,7 +96,7 @@ impl Unit {
             unit.problems.extend(what.map(|what| ModuleProblem { file, line, what }));
         }
         for part in unit.parts.iter().skip(1) {
-            let (line, what) = match part.file.contract() {
+            let (line, what) = match part.file.module().contract() {
                 Err(problem) => (problem.line.unwrap_or(1), ModuleFault::Broken(problem.clone())),
                 Ok(Contract { returned: Returned::NoFunction(what), .. })
                     if NO_VALUE.contains(&what.as_str()) =>
@@ -110,13 +117,17 @@ impl Unit {
         Some(ModuleFault::Circle(of_circle.map(|part| part.file.script.file.clone()).collect()))
     }
 
-    /// Takes in the module that `place` names without its extension.
+    /// Takes in the module that `place` names without its extension. There are so few that looking at all of them does.
     fn add(&mut self, cache: &Cache, place: &Path, from: &Path) -> Added {
         let places =
             ["lua", "luau"].map(|extension| PathBuf::from(format!("{}.{extension}", place.display())));
+        let is_full = self.parts.len() > MAX_MODULES;
         for path in places {
             if let Some(known) = self.parts.iter().position(|part| part.path == path) {
                 return Added::Known(known);
+            }
+            if is_full {
+                continue;
             }
             if cache.look(&path).is_none() {
                 self.missing.push(path);
@@ -132,7 +143,7 @@ impl Unit {
                 }
             };
         }
-        Added::Absent
+        if is_full { Added::TooMany } else { Added::Absent }
     }
 
     /// Whether it is told with what else there is, or could not be read: then it is to be looked at every time.
@@ -164,6 +175,7 @@ enum Added {
     /// It is a part already.
     Known(usize),
     Absent,
+    TooMany,
     /// Why.
     Unreadable(String),
 }
@@ -198,5 +210,50 @@ fn advice_for(cache: &Cache, lib: &Path, place: &Path, requirer: &Path, from: &P
         }
         Some(near) => format!("{wanted} is not there; did you mean `./lib/{near}`?"),
         None => format!("{wanted} is not there"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::diagnostic::render::render_concise;
+    use crate::project::look::Looks;
+    use crate::project::{Input, ScriptState, load};
+
+    /// What a script requires has an end, which is told where it is passed, once.
+    #[test]
+    fn a_script_has_so_many_modules_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir_all(root.join("specs")).unwrap();
+        fs::create_dir_all(root.join("scripts/lib")).unwrap();
+        let spec = "(deftool :name \"one\" :description \"Does it.\")";
+        fs::write(root.join("specs/a.eld"), spec).unwrap();
+        for number in 0..MAX_MODULES + 10 {
+            fs::write(root.join(format!("scripts/lib/m{number}.lua")), "return 1").unwrap();
+        }
+        let check = |modules: usize| {
+            // Of one that is known it does not matter where it is required again.
+            let requires = (0..modules).chain(0..3).map(|number| format!("require('./lib/m{number}')\n"));
+            let script = requires.collect::<String>() + "return function() end";
+            fs::write(root.join("scripts/one.lua"), script).unwrap();
+            load(&[Input::of_project(root.to_owned(), &mut Looks::default()).unwrap()], root).unwrap()
+        };
+        let fits = check(MAX_MODULES);
+        assert!(fits.findings.is_empty());
+        let ScriptState::Ready(script) = &fits.tools[0].script else { panic!("it is broken") };
+        assert_eq!(script.modules.len(), MAX_MODULES);
+        let passes = check(MAX_MODULES + 10);
+        let findings = passes.findings.iter().map(|finding| render_concise(finding, &passes.sources));
+        assert_eq!(
+            findings.collect::<Vec<_>>(),
+            [
+                "scripts/one.lua:201:1: error[DT411]: cannot require `./lib/m200`: a script has 200 modules at most, those \
+              that its modules require among them"
+            ]
+        );
+        assert!(matches!(passes.tools[0].script, ScriptState::Broken(_)));
     }
 }

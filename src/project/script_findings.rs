@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Load;
+use super::cache::Cache;
 use super::contract_findings::{ContractTeller, tell_exit_tools};
 use super::load::ScriptState;
 use super::look::Looks;
@@ -28,6 +29,8 @@ pub(super) struct Teller<'f> {
     /// By their names.
     files: HashMap<String, ToldFile>,
     contracts: ContractTeller,
+    /// How many times something was not told because it was before.
+    withheld: usize,
 }
 
 /// A script file or module that something was said about.
@@ -57,7 +60,14 @@ impl<'f> Teller<'f> {
             told_elisp: HashSet::new(),
             files: HashMap::new(),
             contracts: ContractTeller::default(),
+            withheld: 0,
         }
+    }
+
+    /// How many times something was not told of a tool because it was told of one before: who is to be asked again when
+    /// that one no longer says it.
+    pub(super) fn withheld(&self) -> usize {
+        self.withheld + self.contracts.withheld
     }
 
     /// Of the tools in order.
@@ -80,9 +90,9 @@ impl<'f> Teller<'f> {
                 let told = match contract {
                     Err(problem) => Err(self.tell_problem(load, tool, script, problem)),
                     Ok(contract) => self.tell_contract(load, tool, script, contract).inspect(|()| {
-                        let file = self.files.entry(script.file.clone()).or_default();
-                        self.contracts.tell(load, tool, script, contract, |load| {
-                            file.source(load, script, tool.source)
+                        let files = &mut self.files;
+                        self.contracts.tell(load, tool, script, contract, |load, name, text| {
+                            file_of(files, name).source(load, name, text, tool.source)
                         });
                     }),
                 };
@@ -97,9 +107,9 @@ impl<'f> Teller<'f> {
     }
 
     /// Of the scripts that no tool runs, once all tools were told of.
-    pub(super) fn finish(self, load: &mut Load) {
+    pub(super) fn finish(self, cache: &Cache, load: &mut Load) {
         self.spare.tell(load, self.from);
-        tell_exit_tools(load, self.from);
+        tell_exit_tools(cache, load, self.from);
     }
 
     fn tell_missing(&mut self, load: &mut Load, tool: &Tool, root: &Path) -> ToolError {
@@ -114,6 +124,8 @@ impl<'f> Teller<'f> {
             // People check their Emacs configuration: a page of these would hide what is wrong in it.
             if self.told_elisp.insert(tool.source) {
                 load.findings.push(rules::emacs_lisp_only::finding(location, name, &wanted));
+            } else {
+                self.withheld += 1;
             }
         } else {
             let is_named = tool.script.is_some();
@@ -147,8 +159,10 @@ impl<'f> Teller<'f> {
         script: &Script,
         problem: &LoadProblem,
     ) -> ToolError {
-        let file = self.files.entry(script.file.clone()).or_default();
-        if !std::mem::replace(&mut file.is_broken, true) {
+        let file = file_of(&mut self.files, &script.file);
+        if std::mem::replace(&mut file.is_broken, true) {
+            self.withheld += 1;
+        } else {
             let at = file.place(load, script, tool.source, problem.line.unwrap_or(1));
             load.findings.push(rules::script_does_not_compile::finding(at, &script.tool, &problem.message));
         }
@@ -163,7 +177,7 @@ impl<'f> Teller<'f> {
         contract: &Contract,
     ) -> Result<(), ToolError> {
         let mut place = |load: &mut Load, line: usize| {
-            self.files.entry(script.file.clone()).or_default().place(load, script, tool.source, line)
+            file_of(&mut self.files, &script.file).place(load, script, tool.source, line)
         };
         let (line, finding) = match &contract.returned {
             Returned::Unknown => return Ok(()),
@@ -209,16 +223,18 @@ impl<'f> Teller<'f> {
         let mut first_error = Ok(());
         for ModuleProblem { file, line, what } in problems {
             let script = &file.script;
-            let told = self.files.entry(script.file.clone()).or_default();
+            let told = file_of(&mut self.files, &script.file);
             let is_told = match what {
                 ModuleFault::Broken(_) | ModuleFault::NoValue => std::mem::replace(&mut told.is_broken, true),
-                ModuleFault::Missing { .. } | ModuleFault::Circle(_) | ModuleFault::Computed => {
-                    !told.lines.insert(*line)
-                }
+                ModuleFault::Missing { .. }
+                | ModuleFault::TooMany(_)
+                | ModuleFault::Circle(_)
+                | ModuleFault::Computed => !told.lines.insert(*line),
             };
             let at = told.place(load, script, tool.source, *line);
             let finding = match what {
                 ModuleFault::Missing { wanted, advice } => rules::missing_module::finding(at, wanted, advice),
+                ModuleFault::TooMany(wanted) => rules::missing_module::too_many(at, wanted),
                 ModuleFault::Broken(problem) => rules::module_does_not_compile::finding(at, &problem.message),
                 ModuleFault::NoValue => rules::module_without_value::finding(at),
                 ModuleFault::Circle(files) => rules::circular_require::finding(at, files),
@@ -228,7 +244,11 @@ impl<'f> Teller<'f> {
                 let error = format!("{}:{line}: {}", script.file, finding.message);
                 first_error = Err(ToolError::new(ToolErrorKind::Load, error));
             }
-            load.findings.extend((!is_told).then_some(finding));
+            if is_told {
+                self.withheld += 1;
+            } else {
+                load.findings.push(finding);
+            }
         }
         first_error
     }
@@ -241,21 +261,24 @@ fn name_of(tool: &Tool) -> Location {
 impl ToldFile {
     /// A line of the script.
     fn place(&mut self, load: &mut Load, script: &Script, spec: SourceId, line: usize) -> Location {
-        let source = self.source(load, script, spec);
+        let source = self.source(load, &script.file, &script.source, spec);
         place_of_line(load, source, line)
     }
 
-    /// The number of the script, which thereby becomes one of the sources, of the project that `spec` is of.
-    fn source(&mut self, load: &mut Load, script: &Script, spec: SourceId) -> SourceId {
+    /// The number of the file, which thereby becomes one of the sources, of the project that `spec` is of.
+    fn source(&mut self, load: &mut Load, name: &str, text: &[u8], spec: SourceId) -> SourceId {
         let source = *self.source.get_or_insert_with(|| {
-            let text = String::from_utf8_lossy(&script.source).into_owned();
-            load.sources.add(SourceFile::new(&*script.file, text))
+            load.sources.add(SourceFile::new(name, String::from_utf8_lossy(text).into_owned()))
         });
         if let Some(root) = load.roots.get(&spec).cloned() {
             load.roots.insert(source, root);
         }
         source
     }
+}
+
+fn file_of<'f>(files: &'f mut HashMap<String, ToldFile>, name: &str) -> &'f mut ToldFile {
+    files.entry(name.to_owned()).or_default()
 }
 
 /// A line of a source, from 1, without the blanks around it.

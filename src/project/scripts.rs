@@ -15,8 +15,7 @@ use super::read::display_name;
 use super::script_findings::Teller;
 use super::{Load, LoadedTool, ScriptState, parallel};
 use crate::script::{
-    Contract, LoadProblem, Module, Parameter, PathGrant, Permissions, Require, Script, check_module,
-    check_script, required,
+    Contract, LoadProblem, Module, Parameter, PathGrant, Permissions, Require, Script, check_script, required,
 };
 use crate::spec::{Argument, Tool, ToolKind};
 
@@ -68,7 +67,7 @@ pub(super) fn load_scripts(cache: &mut Cache, load: &mut Load, whole: &HashSet<&
         cache.tools.insert(address(&loaded.tool), kept);
     }
     load.tools = tools;
-    teller.finish(load);
+    teller.finish(cache, load);
     load.sort_findings();
 }
 
@@ -81,7 +80,7 @@ fn address(tool: &Arc<Tool>) -> usize {
 pub(super) struct ScriptFile {
     pub(super) script: Script,
     pub(super) requires: Vec<Require>,
-    module: OnceLock<(Arc<Module>, Result<Contract, LoadProblem>)>,
+    module: OnceLock<Arc<Module>>,
 }
 
 impl OfBytes for ScriptFile {
@@ -95,20 +94,7 @@ impl OfBytes for ScriptFile {
 impl ScriptFile {
     /// The file as a module, compiled once.
     pub(super) fn module(&self) -> &Arc<Module> {
-        &self.as_module().0
-    }
-
-    /// What the file returns as a module, or why it does not compile.
-    pub(super) fn contract(&self) -> &Result<Contract, LoadProblem> {
-        &self.as_module().1
-    }
-
-    fn as_module(&self) -> &(Arc<Module>, Result<Contract, LoadProblem>) {
-        self.module.get_or_init(|| {
-            let module = Module::new(self.script.file.clone(), &self.script.source);
-            let contract = check_module(&module);
-            (Arc::new(module), contract)
-        })
+        self.module.get_or_init(|| Arc::new(Module::new(self.script.file.clone(), &self.script.source)))
     }
 }
 
@@ -165,7 +151,7 @@ pub(super) struct KeptTool {
     pub(super) elsewhere: Vec<PathBuf>,
     /// All places that have a say in this.
     keys: Vec<u64>,
-    /// Whether there is nothing to tell of it.
+    /// Whether there is nothing to tell of it, whatever is told of others.
     is_clean: bool,
 }
 
@@ -233,9 +219,10 @@ impl KeptTool {
         {
             return ScriptState::Ready(Arc::clone(script));
         }
-        let told = load.findings.len();
+        let said = |load: &Load, teller: &Teller| load.findings.len() + teller.withheld();
+        let before = said(load, teller);
         let state = teller.tell(load, &self.tool, &self.root, &self.examined, &self.unit.problems);
-        self.is_clean = load.findings.len() == told && matches!(state, ScriptState::Ready(_));
+        self.is_clean = said(load, teller) == before && matches!(state, ScriptState::Ready(_));
         state
     }
 }

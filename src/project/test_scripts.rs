@@ -7,15 +7,12 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::cache::MOST_OF_SCRIPT;
+use super::cache::Cache;
 use super::discover::{clean, tests_in};
-use super::read::{display_name, read_regular};
-use super::scripts::script_places;
+use super::modules::Unit;
+use super::scripts::{read_script, script_places};
 use super::{Load, ProjectError};
-use crate::script::{Module, PathGrant, Script, module_path, required};
-
-/// Most modules that a file requires, with those that they require.
-const MAX_MODULES: usize = 200;
+use crate::script::{PathGrant, Script};
 
 /// A file of tests.
 #[derive(Debug, Clone)]
@@ -44,46 +41,55 @@ pub fn find_tests(
         let path = clean(path);
         !of_tools.contains(&path) && only.as_ref().is_none_or(|only| only.contains(&path))
     };
+    // What tests share is read and compiled once.
+    let cache = Cache::default();
     let read = |path: PathBuf| {
-        let script = read_test(&path, root, from)
+        let script = read_test(&cache, &path, root, from)
             .map_err(|source| ProjectError::Unreadable { path: path.clone(), source })?;
         Ok(TestScript { path, script: Arc::new(script) })
     };
     tests_in(root).into_iter().filter(is_wanted).map(read).collect()
 }
 
-fn read_test(path: &Path, root: &Path, from: &Path) -> std::io::Result<Script> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let mut script = Script::new(stem, display_name(path, from), read_regular(path, MOST_OF_SCRIPT)?.bytes);
+/// What is not there of the modules is told by `require`, when it is run.
+fn read_test(cache: &Cache, path: &Path, root: &Path, from: &Path) -> std::io::Result<Script> {
+    let file = read_script(cache, path, from)?;
+    let mut script = file.script.for_tool(path.file_stem().unwrap_or_default().to_string_lossy());
     script.permissions.read = vec![PathGrant::new(".", root)];
     script.root = Some(root.to_owned());
-    script.modules = modules_of(&script, root, from).into();
+    script.modules = Unit::of(cache, root, path, &file, from).modules();
     Ok(script)
 }
 
-/// The modules that `script` requires, and those that they require. What is not there is told by `require`, when it is run.
-fn modules_of(script: &Script, root: &Path, from: &Path) -> Vec<Arc<Module>> {
-    let library = clean(&root.join("scripts/lib"));
-    let mut found: Vec<Arc<Module>> = Vec::new();
-    let mut seen = HashSet::new();
-    let mut pending = vec![(script.file.clone(), Arc::clone(&script.source))];
-    while let Some((file, source)) = pending.pop() {
-        for wanted in required(&source).into_iter().filter_map(|require| require.wanted) {
-            let Ok(path) = module_path(&file, &wanted) else { continue };
-            if found.len() >= MAX_MODULES || !seen.insert(path.clone()) {
-                continue;
-            }
-            let place = ["lua", "luau"].map(|extension| format!("{path}.{extension}"));
-            let read = place.into_iter().find_map(|name| {
-                let path = clean(&from.join(&name));
-                Some((name, path.starts_with(&library).then(|| read_regular(&path, MOST_OF_SCRIPT).ok())??))
-            });
-            if let Some((name, bytes)) = read {
-                let module = Arc::new(Module::new(name.clone(), bytes.bytes));
-                pending.push((name, Arc::clone(&module.source)));
-                found.push(module);
-            }
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn tests_share_the_modules_that_they_require() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir_all(root.join("scripts/lib/deep")).unwrap();
+        for (file, text) in [
+            ("scripts/a_test.lua", "require('./lib/m')"),
+            ("scripts/lib/b_test.lua", "require('./m') require('./absent') require('../../outside')"),
+            ("scripts/lib/deep/c_test.lua", "require('../m')"),
+            ("scripts/lib/m.lua", "return require('./deep/n')"),
+            ("scripts/lib/deep/n.luau", "return 1"),
+            ("outside.lua", "return 1"),
+        ] {
+            fs::write(root.join(file), text).unwrap();
+        }
+        // Of what only shows while it runs, the test says it.
+        let tests = find_tests(&Load::default(), root, root, None).unwrap();
+        assert_eq!(tests.len(), 3);
+        let modules = |test: &TestScript| test.script.modules.iter().map(Arc::as_ptr).collect::<Vec<_>>();
+        for test in &tests {
+            let names: Vec<_> = test.script.modules.iter().map(|module| module.path()).collect();
+            assert_eq!(names, ["scripts/lib/m", "scripts/lib/deep/n"], "{}", test.script.file);
+            assert_eq!(modules(test), modules(&tests[0]), "they were read again");
         }
     }
-    found
 }

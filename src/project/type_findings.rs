@@ -1,14 +1,13 @@
 //! `check --types`: what Luau's type checker says of the scripts, at their lines.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::Load;
 use super::load::ScriptState;
-use super::rules::{self, SCRIPT_TYPE, UNKNOWN_GLOBAL};
+use super::rules::{self, UNKNOWN_GLOBAL};
 use super::script_findings::place_of_line;
-use crate::diagnostic::Diagnostic;
 use crate::script::{
     Script, TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types, definitions, tool_types,
 };
@@ -68,16 +67,28 @@ pub(super) fn tell_types(load: &mut Load) {
     load.sort_findings();
 }
 
-/// The numbers of script files among the sources.
-struct Places(HashMap<String, SourceId>);
+/// Where there is what to tell, and what is told already.
+struct Places {
+    /// The numbers of the files among the sources.
+    sources: HashMap<String, SourceId>,
+    /// The names that are not there at all: told as that.
+    unknown: HashMap<SourceId, Vec<Span>>,
+    /// What a file says that several tools share is told once.
+    told: HashSet<(Location, String)>,
+}
 
 impl Places {
     fn of(load: &Load) -> Self {
-        Self(load.sources.iter().map(|(id, file)| (file.name.clone(), id)).collect())
+        let sources = load.sources.iter().map(|(id, file)| (file.name.clone(), id)).collect();
+        let mut unknown: HashMap<SourceId, Vec<Span>> = HashMap::new();
+        for finding in load.findings.iter().filter(|finding| *finding.rule == UNKNOWN_GLOBAL) {
+            unknown.entry(finding.primary.source).or_default().push(finding.primary.span);
+        }
+        Self { sources, unknown, told: HashSet::new() }
     }
 
     fn tell(&mut self, load: &mut Load, root: &Arc<Path>, script: &Script, problem: &TypeProblem) {
-        let source = *self.0.entry(problem.file.clone()).or_insert_with(|| {
+        let source = *self.sources.entry(problem.file.clone()).or_insert_with(|| {
             let module = script.modules.iter().find(|module| module.file == problem.file);
             let bytes = module.map_or(&script.source, |module| &module.source);
             load.sources.add(SourceFile::new(&*problem.file, String::from_utf8_lossy(bytes).into_owned()))
@@ -85,16 +96,11 @@ impl Places {
         load.roots.insert(source, Arc::clone(root));
         let line = place_of_line(load, source, problem.line);
         let at = Location { source, span: within(load, line, problem.columns) };
-        let is_same = |finding: &Diagnostic| {
-            let other = finding.primary;
-            let touches = other.span.range().start < at.span.range().end
-                && at.span.range().start < other.span.range().end;
-            // What is not there at all is told as that; what a file shares is told once.
-            other.source == source
-                && ((*finding.rule == UNKNOWN_GLOBAL && touches)
-                    || (*finding.rule == SCRIPT_TYPE && other == at && finding.message == problem.message))
+        let touches = |other: &Span| {
+            other.range().start < at.span.range().end && at.span.range().start < other.range().end
         };
-        if !load.findings.iter().any(is_same) {
+        let is_unknown = self.unknown.get(&source).is_some_and(|spans| spans.iter().any(touches));
+        if !is_unknown && self.told.insert((at, problem.message.clone())) {
             load.findings.push(rules::script_type::finding(at, &problem.message));
         }
     }

@@ -1,14 +1,14 @@
 //! What a script is, seen without running it: whether it compiles, what its top level returns, which parameters,
 //! which globals it uses.
 //!
-//! In: a [`Script`] or a [`Module`]. Out: a [`Contract`], from which the layer above makes findings against the spec, or the
+//! In: a [`Script`] or a [`Module`](super::Module). Out: a [`Contract`], from which the layer above makes findings against the spec, or the
 //! [`LoadProblem`] that every call would meet. Nothing is executed: the parameters are read from the compiled
 //! bytecode.
 
 use mlua::chunk::Compiler;
 
 use super::bytecode::{self, GlobalUse, MainReturn};
-use super::{MAX_SOURCE, Module, Script, error};
+use super::{MAX_SOURCE, Script, error};
 use crate::tool::{ToolError, ToolErrorKind};
 
 /// Most times that the word `function` may occur in a source.
@@ -67,15 +67,7 @@ pub fn check_script(script: &Script) -> Result<Contract, LoadProblem> {
     script.compiled().map(|bytecode| contract_of(&bytecode))
 }
 
-/// Compiles `module` and reads what it returns; never runs it. A module that returns nothing cannot be required.
-///
-/// # Errors
-/// When it does not compile.
-pub fn check_module(module: &Module) -> Result<Contract, LoadProblem> {
-    module.compiled().map(|bytecode| contract_of(&bytecode))
-}
-
-fn contract_of(bytecode: &[u8]) -> Contract {
+pub(super) fn contract_of(bytecode: &[u8]) -> Contract {
     let Some(reading) = bytecode::read(bytecode) else {
         return Contract { returned: Returned::Unknown, globals: Vec::new() };
     };

@@ -14,7 +14,7 @@ use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 
 use super::convert::type_name;
 use super::error::{self, HostError, clean};
-use super::module::{Module, module_path};
+use super::module::{MAX_MODULES, Module, module_path};
 use crate::tool::ToolErrorKind;
 
 /// The modules of one state.
@@ -73,6 +73,7 @@ impl Loader {
         Ok((begin, finish))
     }
 
+    /// Looked for among [`MAX_MODULES`] at most.
     fn module(&self, path: &str) -> Option<&Arc<Module>> {
         self.modules.iter().find(|module| module.path() == path)
     }
@@ -85,9 +86,13 @@ impl Loader {
         let path = module_path(file, wanted)
             .map_err(|advice| HostError::script(format!("require: `{shown}`: {advice}")))?;
         if self.module(&path).is_none() {
+            let why = if self.modules.len() < MAX_MODULES {
+                String::from("only files of scripts/lib that a script requires by a literal path are")
+            } else {
+                format!("it has {MAX_MODULES} modules, and no script has more")
+            };
             return Err(HostError::script(format!(
-                "require: `{shown}` was not loaded with the script; only files of scripts/lib that a script requires \
-                 by a literal path are"
+                "require: `{shown}` was not loaded with the script; {why}"
             )));
         }
         Ok(path)

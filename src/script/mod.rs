@@ -56,13 +56,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use bytecode::{GlobalAccess, GlobalUse};
-pub use contract::{Contract, LoadProblem, Returned, check_module, check_script};
+pub use contract::{Contract, LoadProblem, Returned, check_script};
 pub use host::{FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables};
 pub use isolate::{Isolation, ProcessOptions, serve_isolated};
 pub use libraries::{is_known_global, known_globals};
 pub use local::LocalVm;
 pub use module::Module;
-pub(crate) use module::{Require, mentions, module_path, required};
+pub(crate) use module::{MAX_MODULES, Require, mentions, module_path, required};
 pub use permission::{PathGrant, Permissions};
 pub use runner::{RunnerOptions, ScriptRunner};
 pub use testing::{

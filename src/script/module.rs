@@ -11,8 +11,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::contract::{self, LoadProblem};
+use super::contract::{self, Contract, LoadProblem};
 use super::permission::plain;
+
+/// Most modules that a script has, those that its modules require among them.
+pub(crate) const MAX_MODULES: usize = 200;
 
 /// One file that scripts require. Immutable and shared.
 pub struct Module {
@@ -21,20 +24,27 @@ pub struct Module {
     /// The source.
     pub source: Arc<[u8]>,
     compiled: OnceLock<Result<Arc<[u8]>, LoadProblem>>,
+    contract: OnceLock<Result<Contract, LoadProblem>>,
 }
 
 impl Module {
     /// The module that `file` holds.
     pub fn new(file: impl Into<String>, source: impl AsRef<[u8]>) -> Self {
-        Self { file: file.into(), source: Arc::from(source.as_ref()), compiled: OnceLock::new() }
+        Self {
+            file: file.into(),
+            source: Arc::from(source.as_ref()),
+            compiled: OnceLock::new(),
+            contract: OnceLock::new(),
+        }
     }
 
-    /// Compiles it; never runs it.
+    /// Compiles it and reads what it returns, once; never runs it. One that returns nothing cannot be required.
     ///
     /// # Errors
     /// When it does not compile.
-    pub fn check(&self) -> Result<(), LoadProblem> {
-        self.compiled().map(drop)
+    pub fn contract(&self) -> Result<&Contract, &LoadProblem> {
+        let read = || self.compiled().map(|bytecode| contract::contract_of(&bytecode));
+        self.contract.get_or_init(read).as_ref()
     }
 
     /// The name that `require` finds it by: the file without its extension.
@@ -107,15 +117,17 @@ fn without_extension(file: &str) -> &str {
 /// What `source` requires, in order; comments and strings are not looked into.
 pub(crate) fn required(source: &[u8]) -> Vec<Require> {
     let mut found = Vec::new();
+    let (mut line, mut counted) = (1, 0);
     each_word(source, |scanner, word, before| {
         // A member or a method called so is something else.
         if word == b"require" && !matches!(before, b'.' | b':') {
-            found.push((scanner.line(), scanner.read_argument()));
+            line += memchr::memchr_iter(b'\n', source.get(counted..scanner.at).unwrap_or_default()).count();
+            counted = scanner.at;
+            let wanted = scanner.read_argument().map(|wanted| String::from_utf8_lossy(&wanted).into_owned());
+            found.push(Require { wanted, line });
         }
     });
-    let text = |wanted: Vec<u8>| String::from_utf8_lossy(&wanted).into_owned();
-    // A line is counted from the start: most sources require little.
-    found.into_iter().map(|(line, wanted)| Require { wanted: wanted.map(text), line }).collect()
+    found
 }
 
 /// How often `source` has `name` as a word outside of comments and strings.
@@ -193,10 +205,6 @@ impl<'s> Scanner<'s> {
 
     fn starts_with(&self, text: &[u8]) -> bool {
         self.rest().starts_with(text)
-    }
-
-    fn line(&self) -> usize {
-        memchr::memchr_iter(b'\n', self.source.get(..self.at).unwrap_or_default()).count() + 1
     }
 
     fn read_word(&mut self) -> &'s [u8] {
