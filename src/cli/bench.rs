@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::args::BenchOptions;
 use super::call::{bytes, peak};
-use super::output::{clean, print, say, say_kind};
+use super::output::{clean, print, print_json, say, say_kind};
 use super::test::effects;
 use super::trust::ProjectTrust;
 use super::{CliError, Exit, arguments, engine, locate};
@@ -229,7 +229,7 @@ impl Figures {
 impl Report<'_> {
     fn print(&self, json: bool) {
         if json {
-            return print(&format!("{}\n", serde_json::to_string(self).unwrap_or_default()));
+            return print_json(self, false);
         }
         let in_flight = format!("pool, {} at a time", self.concurrency);
         let mut text = format!(

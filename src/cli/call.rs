@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::args::CallOptions;
-use super::output::{clean, harmless, print, say, say_error, say_kind};
+use super::output::{clean, print_json, say, say_error, say_kind};
 use super::rerun::Rerun;
 use super::trust::ProjectTrust;
 use super::{CliError, Exit, Place, arguments, engine, locate};
@@ -183,13 +183,11 @@ fn tell(called: &Called, json: bool, time: bool) {
             },
             memory: usage.map(|usage| Memory { peak_bytes: usage.memory, limit_bytes: called.limit }),
         };
-        print(&format!("{}\n", harmless(serde_json::to_string(&report).unwrap_or_default())));
+        print_json(&report, false);
         return;
     }
     match outcome {
-        Ok(result) => {
-            print(&format!("{}\n", harmless(serde_json::to_string_pretty(result).unwrap_or_default())));
-        }
+        Ok(result) => print_json(result, true),
         Err(error) => {
             say_kind(error.kind.as_str(), &error.message);
             if let Some(details) = &error.details {
