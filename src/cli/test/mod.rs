@@ -9,7 +9,7 @@ mod scripts;
 
 use std::path::{Path, PathBuf};
 
-use super::args::{TestFormat, TestOptions};
+use super::args::{Isolate, TestFormat, TestOptions};
 use super::output::say_error;
 use super::rerun::Rerun;
 use super::{CliError, Exit, Place, locate};
@@ -25,6 +25,9 @@ pub(super) fn run(options: &TestOptions) -> Result<Exit, CliError> {
     if options.fuzzing.fuzz {
         return fuzz::run(options, &place);
     }
+    if options.scripts.isolate == Isolate::Process {
+        return Err(CliError::Usage(String::from(ISOLATED)));
+    }
     let chosen = Chosen::of(&options.paths, &place)?;
     if options.watch {
         return watch(options, &place, chosen);
@@ -37,6 +40,10 @@ pub(super) fn run(options: &TestOptions) -> Result<Exit, CliError> {
     print_results(&run, &load.sources, options.format);
     Ok(if run.summary.fails() { Exit::Failed } else { Exit::Clean })
 }
+
+/// A test calls tools with fakes of its own, which are functions of its state: no other process has them.
+const ISOLATED: &str = "--isolate process goes with --fuzz; tests of scripts run in this process, and for scripts that one does \
+     not trust there are `deftool test --fuzz --isolate process` and `deftool call --isolate process`";
 
 fn watch(options: &TestOptions, place: &Place, chosen: Chosen) -> Result<Exit, CliError> {
     let format = options.format;
