@@ -53,10 +53,10 @@ fn watch(options: &TestOptions, place: &Place, chosen: Chosen) -> Result<Exit, C
     }
     let (options, folder, current) = (options.clone(), place.folder.clone(), place.current.clone());
     let paths = chosen.paths.clone();
-    let report = move |load: &Load| {
+    let report = move |load: Load, _| {
         let run = resolve_inputs(&chosen.paths, &folder)
             .map_err(CliError::from)
-            .and_then(|inputs| run_once(load, &inputs, &chosen, &options, &current));
+            .and_then(|inputs| run_once(&load, &inputs, &chosen, &options, &current));
         let run = match run {
             Ok(Some(run)) => run,
             Ok(None) => return nothing_chosen(options.filter.as_deref()),
