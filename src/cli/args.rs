@@ -202,8 +202,8 @@ pub(super) struct TypesOptions {
 
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Tests of scripts (scripts/NAME_test.lua) run in this process, each in a sandbox of its own, \
-                        whatever is said of tools; docs/testing.md says how they are written."
+    after_help = "Tests of scripts (scripts/NAME_test.lua) run in this process, each in a sandbox of its own; \
+                        `--isolate process` goes with `--fuzz`. docs/testing.md says how they are written."
 )]
 pub(super) struct TestOptions {
     /// Files, scripts, folders or projects; none: the project around the current folder

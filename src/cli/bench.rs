@@ -2,7 +2,7 @@
 //!
 //! Three ways: the script alone on one thread, the same from JSON text to JSON text with the schema held, and through
 //! the engine's threads with many calls in flight. Each begins with calls that are not counted. A call that fails ends
-//! it all and is shown.
+//! it all and is shown. In processes of their own (`--isolate process`) scripts are measured the third way alone.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::args::BenchOptions;
+use super::args::{BenchOptions, Isolate};
 use super::call::{bytes, peak};
-use super::output::{clean, print, say, say_kind};
+use super::output::{clean, print, print_json, say, say_kind};
 use super::test::effects;
 use super::trust::ProjectTrust;
 use super::{CliError, Exit, arguments, engine, locate};
@@ -31,10 +31,12 @@ const MAX_CALLS: usize = 5_000_000;
 struct Report<'r> {
     tool: &'r str,
     /// The script alone, on one thread.
-    thread: Figures,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<Figures>,
     /// JSON text in, JSON text out, the schema held, on one thread.
-    json: Figures,
-    /// Through the engine's threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    json: Option<Figures>,
+    /// Through the engine's threads, or processes.
     pool: Figures,
     concurrency: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,18 +123,12 @@ impl Bench<'_> {
     fn measure(&self, runner: &GenerationRunner) -> Result<Result<Report<'_>, ToolError>, CliError> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-        // What it logs would be measured and hide the rest.
-        let quiet = ScriptSink::new(|_| {});
-        let measured = LocalVm::new(Arc::clone(self.script), quiet).and_then(|mut vm| {
-            let usage = self.usage(&mut vm)?;
-            let thread = self.repeat(|| vm.call(&self.arguments, CallContext::default()).map(drop))?;
-            let text = Value::Object(self.arguments.clone()).to_string();
-            let json = self.repeat(|| {
-                let arguments = arguments::parse(self.entry, &text)?;
-                let result = vm.call(&arguments, CallContext::default())?;
-                std::hint::black_box(result.to_string());
-                Ok(())
-            })?;
+        let measured = runtime.block_on(self.usage(runner)).and_then(|usage| {
+            let (thread, json) = match self.options.scripts.isolate {
+                Isolate::Threads => self.alone().map(|(thread, json)| (Some(thread), Some(json)))?,
+                // Who asks for processes wants the script kept out of this one.
+                Isolate::Process => (None, None),
+            };
             let pool = runtime.block_on(self.through(runner))?;
             let memory = usage.map(|usage| Memory {
                 peak_bytes: usage.memory,
@@ -145,11 +141,33 @@ impl Bench<'_> {
         Ok(measured)
     }
 
+    fn one_call(&self) -> ToolCall {
+        let (name, arguments) = (self.options.tool.clone(), self.arguments.clone());
+        ToolCall { id: String::from("bench"), name, arguments }
+    }
+
     /// What a first call uses.
-    fn usage(&self, vm: &mut LocalVm) -> Result<Option<Usage>, ToolError> {
+    async fn usage(&self, runner: &GenerationRunner) -> Result<Option<Usage>, ToolError> {
         let meter = Arc::new(Meter::default());
-        vm.call(&self.arguments, CallContext { meter: Some(Arc::clone(&meter)), ..CallContext::default() })?;
+        let context = CallContext { meter: Some(Arc::clone(&meter)), ..CallContext::default() };
+        runner.run(self.one_call(), context).await?;
         Ok(meter.usage())
+    }
+
+    /// On this thread: the script alone, and from JSON to JSON.
+    fn alone(&self) -> Result<(Figures, Figures), ToolError> {
+        // What it logs would be measured and hide the rest.
+        let quiet = ScriptSink::new(|_| {});
+        let mut vm = LocalVm::new(Arc::clone(self.script), quiet)?;
+        let thread = self.repeat(|| vm.call(&self.arguments, CallContext::default()).map(drop))?;
+        let text = Value::Object(self.arguments.clone()).to_string();
+        let json = self.repeat(|| {
+            let arguments = arguments::parse(self.entry, &text)?;
+            let result = vm.call(&arguments, CallContext::default())?;
+            std::hint::black_box(result.to_string());
+            Ok(())
+        })?;
+        Ok((thread, json))
     }
 
     fn most(&self) -> usize {
@@ -176,11 +194,7 @@ impl Bench<'_> {
     /// Calls through the engine's threads, so many at a time.
     async fn through(&self, runner: &GenerationRunner) -> Result<Figures, ToolError> {
         let one = || async {
-            let call = ToolCall {
-                id: String::from("bench"),
-                name: self.options.tool.clone(),
-                arguments: self.arguments.clone(),
-            };
+            let call = self.one_call();
             let before = Instant::now();
             runner.run(call, CallContext::default()).await.map(|_| before.elapsed())
         };
@@ -229,16 +243,16 @@ impl Figures {
 impl Report<'_> {
     fn print(&self, json: bool) {
         if json {
-            return print(&format!("{}\n", serde_json::to_string(self).unwrap_or_default()));
+            return print_json(self, false);
         }
         let in_flight = format!("pool, {} at a time", self.concurrency);
         let mut text = format!(
             "{:<22}{:>10}{:>12}{:>12}{:>12}{:>12}{:>12}\n",
             self.tool, "calls", "min", "median", "p99", "max", "calls/s"
         );
-        for (name, figures) in
-            [("script", &self.thread), ("JSON to JSON", &self.json), (in_flight.as_str(), &self.pool)]
-        {
+        let ways = [("script", self.thread.as_ref()), ("JSON to JSON", self.json.as_ref())];
+        let ways = ways.into_iter().chain([(in_flight.as_str(), Some(&self.pool))]);
+        for (name, figures) in ways.filter_map(|(name, figures)| Some((name, figures?))) {
             let _ = writeln!(
                 text,
                 "{name:<22}{:>10}{:>12}{:>12}{:>12}{:>12}{:>12}",

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::args::CallOptions;
-use super::output::{clean, harmless, print, say, say_error, say_kind};
+use super::output::{clean, print_json, say, say_error, say_kind};
 use super::rerun::Rerun;
 use super::trust::ProjectTrust;
 use super::{CliError, Exit, Place, arguments, engine, locate};
@@ -90,7 +90,8 @@ pub(super) fn run(options: &CallOptions) -> Result<Exit, CliError> {
         return watch(options, &place, text);
     }
     let root = find_root(&place.folder)?;
-    let Some(called) = call(options, &text, &root, &place.current)? else { return Ok(Exit::Interrupted) };
+    let generation = Generation::load(&root, &place.current, None)?;
+    let Some(called) = call(options, &text, &root, generation)? else { return Ok(Exit::Interrupted) };
     tell(&called, options.json, options.time);
     Ok(if called.outcome.is_ok() { Exit::Clean } else { Exit::Failed })
 }
@@ -98,11 +99,11 @@ pub(super) fn run(options: &CallOptions) -> Result<Exit, CliError> {
 /// The same call on every save, each on the project as it is then.
 fn watch(options: &CallOptions, place: &Place, text: String) -> Result<Exit, CliError> {
     let root = find_root(&place.folder)?;
-    let (options, current) = (options.clone(), place.current.clone());
+    let options = options.clone();
     let json = options.json;
     let paths = [root.clone()];
-    let report = move |_: &Load| {
-        match call(&options, &text, &root, &current) {
+    let report = move |load: Load, started| {
+        match call(&options, &text, &root, Generation::first(load, started)) {
             Ok(Some(called)) => tell(&called, options.json, true),
             // Ctrl-C ends the watch as well.
             Ok(None) => {}
@@ -115,10 +116,14 @@ fn watch(options: &CallOptions, place: &Place, text: String) -> Result<Exit, Cli
 }
 
 /// `None`: interrupted.
-fn call(options: &CallOptions, text: &str, root: &Path, from: &Path) -> Result<Option<Called>, CliError> {
+fn call(
+    options: &CallOptions,
+    text: &str,
+    root: &Path,
+    generation: Generation,
+) -> Result<Option<Called>, CliError> {
     let started = Instant::now();
-    let generation = Generation::load(root, from, None)?;
-    let project = started.elapsed();
+    let project = generation.took;
     let mut called = Called {
         outcome: Ok(Value::Null),
         elapsed: project,
@@ -140,7 +145,7 @@ fn call(options: &CallOptions, text: &str, root: &Path, from: &Path) -> Result<O
     let arguments = match prepared {
         Ok(arguments) => arguments,
         Err(error) => {
-            let (outcome, elapsed) = (Err(error), started.elapsed());
+            let (outcome, elapsed) = (Err(error), project + started.elapsed());
             return Ok(Some(Called { outcome, elapsed, ..called }));
         }
     };
@@ -163,7 +168,7 @@ fn call(options: &CallOptions, text: &str, root: &Path, from: &Path) -> Result<O
     });
     // A file operation of a script that was stopped is not waited for.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    let (elapsed, usage) = (started.elapsed(), meter.usage());
+    let (elapsed, usage) = (project + started.elapsed(), meter.usage());
     Ok(outcome.map(|outcome| Called { outcome, elapsed, usage, ..called }))
 }
 
@@ -183,13 +188,11 @@ fn tell(called: &Called, json: bool, time: bool) {
             },
             memory: usage.map(|usage| Memory { peak_bytes: usage.memory, limit_bytes: called.limit }),
         };
-        print(&format!("{}\n", harmless(serde_json::to_string(&report).unwrap_or_default())));
+        print_json(&report, false);
         return;
     }
     match outcome {
-        Ok(result) => {
-            print(&format!("{}\n", harmless(serde_json::to_string_pretty(result).unwrap_or_default())));
-        }
+        Ok(result) => print_json(result, true),
         Err(error) => {
             say_kind(error.kind.as_str(), &error.message);
             if let Some(details) = &error.details {

@@ -1,7 +1,7 @@
 //! `deftool check --watch`: the report again on every save.
 
 use super::args::{CheckOptions, Format};
-use super::output::print;
+use super::output::print_json;
 use super::report::{describe, print_report};
 use super::rerun::Rerun;
 use super::{CliError, Exit, Place};
@@ -19,7 +19,7 @@ pub(super) fn run(options: &CheckOptions, place: &Place) -> Result<Exit, CliErro
         }
     }
     let strict = options.strict;
-    let report = move |load: &Load| tell(load, format, strict);
+    let report = move |load: Load, _| tell(&load, format, strict);
     Rerun { how: options.load_options(), clears_screen: format != Format::Json, report }
         .watch(&options.paths, place)
 }
@@ -27,8 +27,7 @@ pub(super) fn run(options: &CheckOptions, place: &Place) -> Result<Exit, CliErro
 /// What is left to say.
 fn tell(load: &Load, format: Format, strict: bool) -> String {
     if format == Format::Json {
-        let report = json_report(&load.findings, &load.sources);
-        print(&format!("{}\n", serde_json::to_string(&report).unwrap_or_default()));
+        print_json(&json_report(&load.findings, &load.sources), false);
     } else {
         print_report(load, format, strict);
     }

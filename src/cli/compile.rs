@@ -1,7 +1,7 @@
 //! `deftool compile`: what an API gets, or Emacs.
 
 use super::args::{CompileOptions, CompileTarget};
-use super::output::{describe_summary, print, say, say_findings};
+use super::output::{describe_summary, print, print_json, say, say_findings};
 use super::{CliError, Exit, locate};
 use crate::diagnostic::{Diagnostic, Group, Severity, Summary};
 use crate::project::{LoadOptions, load_with, resolve_inputs};
@@ -19,12 +19,10 @@ pub(super) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
     let inputs = resolve_inputs(&options.paths, &place.folder)?;
     let load = load_with(&inputs, &place.current, &LoadOptions { targets, ..LoadOptions::default() })?;
     let tools = load.valid_tools().map(|loaded| &*loaded.tool);
-    print(&match options.target {
-        CompileTarget::Api(target) => {
-            format!("{}\n", serde_json::to_string_pretty(&emit(target, tools)).unwrap_or_default())
-        }
-        CompileTarget::Gptel => lay_out(emit_gptel(tools), FileKind::EmacsLisp),
-    });
+    match options.target {
+        CompileTarget::Api(target) => print_json(&emit(target, tools), true),
+        CompileTarget::Gptel => print(&lay_out(emit_gptel(tools), FileKind::EmacsLisp)),
+    }
     let matters =
         |finding: &&Diagnostic| finding.severity == Severity::Error || finding.rule.group() == Group::Targets;
     let findings: Vec<_> = load.findings.iter().filter(matters).cloned().collect();

@@ -6,6 +6,8 @@
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
+use serde::Serialize;
+
 use super::args::Color;
 use crate::diagnostic::{Diagnostic, Summary, render};
 use crate::text::{Sources, count, is_control};
@@ -183,8 +185,14 @@ pub(super) fn print_text(text: &str) {
     }
 }
 
+/// Writes JSON and a line end to stdout; `is_pretty`: over many lines.
+pub(super) fn print_json(value: &impl Serialize, is_pretty: bool) {
+    let json = if is_pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+    print(&format!("{}\n", harmless(json.unwrap_or_default())));
+}
+
 /// JSON with the characters that a terminal obeys written as escapes: to a program it is the same.
-pub(super) fn harmless(json: String) -> String {
+fn harmless(json: String) -> String {
     let is_harmful = |c: char| is_control(c) && c != '\n';
     if !json.contains(is_harmful) {
         return json;

@@ -1,7 +1,9 @@
 //! What a check found, in each format.
 
 use super::args::Format;
-use super::output::{MAX_FINDINGS, describe_more, describe_summary, print, print_all, print_findings, say};
+use super::output::{
+    MAX_FINDINGS, describe_more, describe_summary, print, print_all, print_findings, print_json, say,
+};
 use crate::diagnostic::{Diagnostic, Summary, render};
 use crate::project::{Load, ScriptState, rules};
 use crate::text::count;
@@ -18,12 +20,10 @@ pub(super) fn print_report(load: &Load, format: Format, strict: bool) {
             }
         }
         Format::Json => {
-            let report = render::json_report(&load.findings, &load.sources);
-            print(&format!("{}\n", serde_json::to_string_pretty(&report).unwrap_or_default()));
+            print_json(&render::json_report(&load.findings, &load.sources), true);
         }
         Format::Sarif => {
-            let log = render::sarif_log(&load.findings, &load.sources, &rules::all());
-            print(&format!("{}\n", serde_json::to_string_pretty(&log).unwrap_or_default()));
+            print_json(&render::sarif_log(&load.findings, &load.sources, &rules::all()), true);
         }
         Format::Junit => {
             print(&render::junit_report(&load.findings, &load.sources, &checked_files(load), strict));

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use super::output::{say, say_error, stdout_failed, stdout_is_terminal};
 use super::{CliError, Exit, Place};
@@ -14,18 +15,20 @@ pub(super) struct Rerun<R> {
     pub(super) how: LoadOptions,
     /// Whether a terminal's screen is cleared before.
     pub(super) clears_screen: bool,
-    /// Writes the result to stdout; what it returns is said on stderr, after the time.
+    /// Writes the result of a load to stdout, which it is given with when that began; what it returns is said on stderr, after the time.
     pub(super) report: R,
 }
 
-impl<R: FnMut(&Load) -> String + Send + 'static> Rerun<R> {
+impl<R: FnMut(Load, Instant) -> String + Send + 'static> Rerun<R> {
     /// Until Ctrl-C, or until nobody reads any more.
     pub(super) fn watch(mut self, paths: &[PathBuf], place: &Place) -> Result<Exit, CliError> {
         let (paths, folder, current) = (paths.to_vec(), place.folder.clone(), place.current.clone());
         let (ended, end) = tokio::sync::oneshot::channel();
         let watch = move || {
             let how = std::mem::take(&mut self.how);
-            let _ = ended.send(keep_loading(&paths, &folder, &current, &how, |loaded| self.tell(loaded)));
+            let _ = ended.send(keep_loading(&paths, &folder, &current, &how, |loaded, started| {
+                self.tell(loaded, started)
+            }));
         };
         std::thread::Builder::new()
             .name(String::from("deftool-rerun"))
@@ -48,14 +51,14 @@ impl<R: FnMut(&Load) -> String + Send + 'static> Rerun<R> {
         })
     }
 
-    fn tell(&mut self, loaded: Result<&Load, &ProjectError>) -> ControlFlow<()> {
+    fn tell(&mut self, loaded: Result<Load, &ProjectError>, started: Instant) -> ControlFlow<()> {
         if self.clears_screen && stdout_is_terminal() {
             clear_screen();
         }
         let time = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
         match loaded {
             Ok(load) => {
-                let summary = (self.report)(load);
+                let summary = (self.report)(load, started);
                 let summary = if summary.is_empty() { summary } else { format!("{summary}; ") };
                 say(&format!("{time} {summary}watching, Ctrl-C ends"));
             }

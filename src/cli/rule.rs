@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::args::RuleOptions;
-use super::output::{paint, print, print_painted};
+use super::output::{paint, print_json, print_painted};
 use super::{CliError, Exit};
 use crate::diagnostic::{Rule, Severity};
 use crate::project::rules;
@@ -24,7 +24,7 @@ pub(super) fn run(options: &RuleOptions) -> Result<Exit, CliError> {
     let all = rules::all();
     let Some(wanted) = &options.rule else {
         if options.json {
-            print_json(&all.into_iter().map(json_of).collect::<Vec<_>>());
+            print_json(&all.into_iter().map(json_of).collect::<Vec<_>>(), true);
         } else {
             print_painted(&table(&all));
         }
@@ -40,7 +40,7 @@ pub(super) fn run(options: &RuleOptions) -> Result<Exit, CliError> {
         return Err(CliError::Usage(format!("no rule is called `{wanted}`; {hint}")));
     };
     if options.json {
-        print_json(&json_of(rule));
+        print_json(&json_of(rule), true);
     } else {
         print_painted(&explain(rule));
     }
@@ -55,10 +55,6 @@ fn json_of(rule: &Rule) -> RuleJson {
         summary: rule.summary(),
         explanation: rule.explanation(),
     }
-}
-
-fn print_json(value: &impl Serialize) {
-    print(&format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default()));
 }
 
 /// One line a rule.

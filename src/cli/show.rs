@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use super::output::{
-    clean, cut, harmless, print, print_text, say, say_kind, stderr_is_terminal, stdout_is_terminal,
+    clean, cut, print, print_json, print_text, say, say_kind, stderr_is_terminal, stdout_is_terminal,
 };
 use crate::request::{Event, FailReason, FinalState, FinishReason, Outcome};
 
@@ -16,7 +16,7 @@ const MAX_SHOWN: usize = 160;
 
 /// One event as a line of JSON.
 pub(super) fn show_json(event: &Event) {
-    print(&format!("{}\n", harmless(serde_json::to_string(event).unwrap_or_default())));
+    print_json(event, false);
 }
 
 /// Shows events as they come.

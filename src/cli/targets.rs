@@ -6,24 +6,19 @@ use serde_json::{Value, json};
 
 use super::Exit;
 use super::args::TargetsOptions;
-use super::output::print;
+use super::output::{print, print_json};
 use crate::schema::Target;
 use crate::schema::claims::Claim;
 
 /// Lists the targets, or what is claimed of one.
 pub(super) fn run(options: &TargetsOptions) -> Exit {
-    let text = match (options.target, options.json) {
-        (None, false) => list(),
-        (None, true) => pretty(&Target::ALL.into_iter().map(head).collect()),
-        (Some(target), false) => table(target),
-        (Some(target), true) => pretty(&claims(target)),
-    };
-    print(&text);
+    match (options.target, options.json) {
+        (None, false) => print(&list()),
+        (None, true) => print_json(&Target::ALL.into_iter().map(head).collect::<Value>(), true),
+        (Some(target), false) => print(&table(target)),
+        (Some(target), true) => print_json(&claims(target), true),
+    }
     Exit::Clean
-}
-
-fn pretty(json: &Value) -> String {
-    format!("{}\n", serde_json::to_string_pretty(json).unwrap_or_default())
 }
 
 fn list() -> String {

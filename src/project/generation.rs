@@ -101,8 +101,8 @@ impl Generation {
         })
     }
 
-    /// The first generation of a project; its load began when it `started`.
-    pub(super) fn first(load: Load, started: Instant) -> Self {
+    /// The first generation of a project; its load, which holds nothing of another project, began when it `started`.
+    pub(crate) fn first(load: Load, started: Instant) -> Self {
         let tools = valid_tools(&load);
         Self::of(1, load, started, Changes::default(), tools)
     }

@@ -331,7 +331,7 @@ impl Load {
     }
 
     /// The project that a source is of.
-    pub(super) fn root_of(&self, source: SourceId) -> Option<&Path> {
+    pub(crate) fn root_of(&self, source: SourceId) -> Option<&Path> {
         self.roots.get(&source).map(AsRef::as_ref)
     }
 

@@ -34,7 +34,7 @@ pub(super) trait Watched {
 }
 
 /// Loads `paths`, seen from `folder`, whenever one of the files that they mean holds something else, until `told`
-/// breaks off. Names in messages are relative to `from`.
+/// breaks off; it is given when the load began, too. Names in messages are relative to `from`.
 ///
 /// # Errors
 /// When the first load fails; a later failure is told.
@@ -43,16 +43,17 @@ pub fn keep_loading(
     folder: &Path,
     from: &Path,
     options: &LoadOptions,
-    told: impl FnMut(Result<&Load, &ProjectError>) -> ControlFlow<()>,
+    told: impl FnMut(Result<Load, &ProjectError>, Instant) -> ControlFlow<()>,
 ) -> Result<(), ProjectError> {
     let wanted = match paths {
         [] => Wanted::Project(find_root(folder)?),
         _ => Wanted::Paths(paths.to_vec(), folder.to_owned()),
     };
     let mut loader = Loader::new(wanted, from, options.clone());
+    let started = Instant::now();
     let first = load_first(&mut loader)?;
     let mut watched = Told { told, error: None };
-    if watched.loaded(Ok(first), Instant::now()).is_continue() {
+    if watched.loaded(Ok(first), started).is_continue() {
         keep_watching(&mut watched, loader, &Arc::default());
     }
     Ok(())
@@ -65,14 +66,17 @@ struct Told<T> {
     error: Option<String>,
 }
 
-impl<T: FnMut(Result<&Load, &ProjectError>) -> ControlFlow<()>> Watched for Told<T> {
-    fn loaded(&mut self, loaded: Result<Load, ProjectError>, _: Instant) -> ControlFlow<()> {
+impl<T: FnMut(Result<Load, &ProjectError>, Instant) -> ControlFlow<()>> Watched for Told<T> {
+    fn loaded(&mut self, loaded: Result<Load, ProjectError>, started: Instant) -> ControlFlow<()> {
         let error = loaded.as_ref().err().map(ToString::to_string);
         if error.is_some() && error == self.error {
             return ControlFlow::Continue(());
         }
         self.error = error;
-        (self.told)(loaded.as_ref())
+        match loaded {
+            Ok(load) => (self.told)(Ok(load), started),
+            Err(error) => (self.told)(Err(&error), started),
+        }
     }
 }
 

@@ -101,6 +101,7 @@ impl Parameter {
 }
 
 /// One loaded tool script. Immutable and shared: a changed file is a new `Arc<Script>`, whose states are its own.
+#[derive(Clone)]
 pub struct Script {
     /// The tool's name.
     pub tool: String,

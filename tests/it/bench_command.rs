@@ -36,6 +36,21 @@ fn a_bench_says_how_long_calls_take() {
     assert!(lines[4].ends_with(" at most in a call, of 64.0 MiB"), "{lines:?}");
 }
 
+/// A script that is not trusted is not run in this process after all.
+#[test]
+fn in_processes_there_is_only_the_way_through_them() {
+    let project = Project::new();
+    let arguments = ["bench", "count", r#"{"text": "abc"}"#, "--isolate", "process", "--time", "50ms"];
+    let ended = project.run(&[&arguments[..], &["--concurrency", "2", "--json"]].concat());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["tool", "pool", "concurrency", "memory"]);
+    let ended = project.run(&arguments);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert!(lines[1].starts_with("pool, 64 at a time ") && lines[2].starts_with("memory: "), "{lines:?}");
+}
+
 #[test]
 fn a_bench_that_cannot_be_says_why() {
     let project = Project::new();

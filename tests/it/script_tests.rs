@@ -134,6 +134,19 @@ fn project() -> Project {
 }
 
 #[test]
+fn processes_are_for_fuzzing_and_that_is_said() {
+    let project = project();
+    for more in [&[][..], &["--watch"], &["scripts/count_test.lua", "--trust"]] {
+        let ended = project.run(&[&["test", "--isolate", "process"], more].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.stderr.contains("--isolate process goes with --fuzz"), "{}", ended.stderr);
+    }
+    let fuzz = ["test", "--fuzz", "--cases", "1", "--filter", "count", "--isolate"];
+    assert_eq!(project.run(&[&fuzz[..], &["process"]].concat()).code, Some(0));
+    assert_eq!(project.run(&["test", "--isolate", "threads"]).code, Some(0));
+}
+
+#[test]
 fn which_tests_are_run() {
     let project = project();
     project.write(

@@ -1,4 +1,4 @@
-//! What a script says cannot make a terminal do anything, however it is said and wherever the script runs.
+//! What a script or a spec says cannot make a terminal do anything, however it is said and wherever the script runs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -75,6 +75,58 @@ fn run_prints_nothing_that_a_terminal_obeys() {
                 let result = json!({"text": TRICKS}).to_string();
                 assert_eq!(server.posts()[1].contents("tool"), [result]);
             }
+        }
+    }
+}
+
+/// What a project is called and what stands in it, through every report that is made of it.
+#[cfg(unix)]
+#[test]
+fn reports_hold_nothing_that_a_terminal_obeys() {
+    let (project, state) = (Project::empty(), tempfile::tempdir().unwrap());
+    let odd = format!("odd{TRICKS}");
+    let spec = format!(
+        "(deftool :name \"says\" :description \"Say it. {TRICKS}\" :allow (:env [\"HOME\"]) :args ())\n\
+         (deftool :name \"other\" :description \"Say nothing.\" :args ((:name \"a\" :type \"{odd}\")))\n"
+    );
+    let tricks = r"\u{1b}[31m\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\u{2066}\u{200f}\u{61c}\u{7f}\r\u{8}";
+    project.write(&format!("{odd}/specs/a.eld"), spec);
+    project.write(&format!("{odd}/scripts/says.lua"), format!("return function() error('{tricks}') end\n"));
+    project.write(&format!("{odd}/scripts/other.lua"), "return function() end\n");
+    let test = format!("test('{tricks}', function() print('{tricks}') expect('{tricks}').is('') end)\n");
+    project.write(&format!("{odd}/scripts/says_test.lua"), test);
+    let odd = odd.as_str();
+    let cases: &[(&[&str], i32)] = &[
+        (&["check", odd], 1),
+        (&["check", odd, "--format", "concise"], 1),
+        (&["check", odd, "--format", "github"], 1),
+        (&["check", odd, "--format", "json"], 1),
+        (&["check", odd, "--format", "sarif"], 1),
+        (&["check", odd, "--format", "junit"], 1),
+        (&["compile", odd], 1),
+        (&["test", odd], 1),
+        (&["test", odd, "--format", "json"], 1),
+        (&["test", odd, "--format", "junit"], 1),
+        (&["test", odd, "--fuzz", "--cases", "1", "--trust"], 1),
+        (&["test", odd, "--fuzz", "--cases", "1", "--trust", "--format", "json"], 1),
+        (&["test", odd, "--fuzz", "--cases", "1"], 2),
+        (&["trust", "grant", odd], 0),
+        (&["trust"], 0),
+        (&["trust", "--json"], 0),
+        (&["doctor", "--project", odd], 1),
+        (&["doctor", "--project", odd, "--json"], 1),
+    ];
+    for (arguments, code) in cases {
+        let mut command = project.command(arguments);
+        command.env("XDG_STATE_HOME", state.path()).stdin(std::process::Stdio::null());
+        let ended = Ended::of(command.output().unwrap());
+        assert_eq!(ended.code, Some(*code), "{arguments:?}: {ended:?}");
+        assert_harmless(&ended);
+        assert!(ended.stdout.contains("odd") || ended.stderr.contains("odd"), "it is told: {ended:?}");
+        if arguments.iter().any(|argument| argument.ends_with("json")) && arguments[0] != "doctor" {
+            // A program gets what was said.
+            let value: Value = serde_json::from_str(&ended.stdout).unwrap();
+            assert!(value.to_string().contains('\u{9b}'), "{ended:?}");
         }
     }
 }

@@ -124,6 +124,30 @@ fn commands_that_run_nothing_never_ask() {
     assert_eq!(home.run(&["call", "nobody"]).code, Some(1));
 }
 
+/// Fuzzing may be about several projects at a time: each is trusted by itself.
+#[test]
+fn trust_of_one_project_is_none_of_another() {
+    let home = Home::of(&[]);
+    for name in ["fa", "fb"] {
+        home.project.write(&format!("{name}/specs/{name}.eld"), tool(name, ":read [\"/etc\"]"));
+        home.project.write(&format!("{name}/scripts/{name}.lua"), "return function() error('it ran') end\n");
+    }
+    let fuzz = |more: &[&str]| home.run(&[&["test", "--fuzz", "--seed", "1"], more].concat());
+    home.run(&["trust", "grant", "fa"]);
+    for projects in [&["fb"][..], &["fa", "fb"], &["fb", "fa"], &["fb/specs/fb.eld", "fa"]] {
+        let ended = fuzz(projects);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{projects:?}: {ended:?}");
+        assert!(ended.stderr.contains("fb wants :read [\"/etc\"] (fb/specs/fb.eld:1:16)"), "{ended:?}");
+        assert!(!ended.stderr.contains("fa wants"), "{ended:?}");
+    }
+    assert!(fuzz(&["fa"]).stdout.contains("it ran"));
+    home.run(&["trust", "grant", "fb"]);
+    let ended = fuzz(&["fa", "fb"]);
+    assert_eq!((ended.code, ended.stdout.matches("it ran").count()), (Some(1), 2), "{ended:?}");
+    home.run(&["trust", "revoke", "--all"]);
+    assert_eq!(fuzz(&["fa", "fb", "--trust"]).stdout, ended.stdout);
+}
+
 #[test]
 fn a_script_may_change_and_a_permission_may_not_grow() {
     let home = Home::of(&[("fetch", ":net [\"a.example\" \"b.example\"] :write [\"out\"]"), ("other", "")]);

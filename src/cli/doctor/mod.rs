@@ -15,7 +15,7 @@ mod watching;
 use serde::Serialize;
 
 use super::args::DoctorOptions;
-use super::output::{paint, print, print_painted};
+use super::output::{paint, print_json, print_painted};
 use super::{CliError, Exit, locate};
 use crate::text::{count, one_line};
 
@@ -79,7 +79,7 @@ pub(super) fn run(options: &DoctorOptions) -> Result<Exit, CliError> {
     let errors = lines.iter().filter(|line| line.level == Level::Error).count();
     if options.json {
         let report = Report { version: 1, ok: errors == 0, checks: &lines };
-        print(&format!("{}\n", serde_json::to_string_pretty(&report).unwrap_or_default()));
+        print_json(&report, true);
     } else {
         lines.iter().for_each(show);
     }

@@ -20,11 +20,11 @@ use super::super::trust::ProjectTrust;
 use super::super::{CliError, Exit, Place as Start, engine};
 use super::report::print_results;
 use super::run::{Failure, FuzzSummary, Kind, Place, TestResult, TestRun};
-use crate::project::{LoadedTool, ScriptState, load, resolve_inputs, wishes};
+use crate::project::{Load, LoadedTool, ScriptState, Trust, load, resolve_inputs, wishes};
 use crate::schema::{Fuzzer, shrink};
 use crate::script::{DEFAULT_TIMEOUT, Script, ScriptRunner};
 use crate::spec::Permissions;
-use crate::text::{Location, Sources, one_line};
+use crate::text::{Location, one_line};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
 /// The longest a call may take; a tool's own limit may be shorter.
@@ -58,24 +58,16 @@ pub(super) fn run(options: &TestOptions, place: &Start) -> Result<Exit, CliError
     let seed = options.fuzzing.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let is_run = |tool: &LoadedTool| options.fuzzing.fuzz_all || effects(&tool.tool.permissions).is_empty();
-    let mut of_roots: BTreeMap<&Path, Vec<&LoadedTool>> = BTreeMap::new();
-    for tool in chosen.iter().copied().filter(|tool| is_run(tool)) {
-        if let ScriptState::Ready(script) = &tool.script {
-            of_roots.entry(script.root.as_deref().unwrap_or(Path::new(""))).or_default().push(tool);
-        }
-    }
-    // What one project is trusted with is no other's.
-    for (root, tools) in of_roots {
-        ProjectTrust::settle(root, wishes(&loaded, tools), options.scripts.trust)?;
-    }
+    let is_run = |tool: &&LoadedTool| options.fuzzing.fuzz_all || effects(&tool.tool.permissions).is_empty();
+    let trusted = settle(&loaded, chosen.iter().copied().filter(is_run), options.scripts.trust)?;
     let scripts = engine::start(&options.scripts)?;
     let mut fuzzing = Fuzzing {
         options: &options.fuzzing,
         seed,
         scripts: &scripts,
         runtime: &runtime,
-        sources: &loaded.sources,
+        loaded: &loaded,
+        trusted,
         summary: FuzzSummary { seed, ..FuzzSummary::default() },
         is_interrupted: false,
     };
@@ -101,6 +93,25 @@ pub(super) fn run(options: &TestOptions, place: &Start) -> Result<Exit, CliError
     Ok(if run.summary.fails() { Exit::Failed } else { Exit::Clean })
 }
 
+/// What the projects of `tools` are trusted with, each settled by itself.
+fn settle<'l>(
+    loaded: &'l Load,
+    tools: impl Iterator<Item = &'l LoadedTool>,
+    trusts_all: bool,
+) -> Result<BTreeMap<&'l Path, Trust>, CliError> {
+    let mut of_project: BTreeMap<&Path, Vec<&LoadedTool>> = BTreeMap::new();
+    for tool in tools {
+        // Outside of a project there are no scripts.
+        if let Some(root) = loaded.root_of(tool.tool.source) {
+            of_project.entry(root).or_default().push(tool);
+        }
+    }
+    let settled = of_project.into_iter().map(|(root, tools)| {
+        Ok((root, ProjectTrust::settle(root, wishes(loaded, tools), trusts_all)?.settled()))
+    });
+    settled.collect()
+}
+
 /// What a tool may do to the world, as in `may write and run programs`; empty: nothing.
 pub(in crate::cli) fn effects(permissions: &Permissions) -> String {
     let mut may = Vec::new();
@@ -121,7 +132,9 @@ struct Fuzzing<'f> {
     seed: u64,
     scripts: &'f ScriptRunner,
     runtime: &'f Runtime,
-    sources: &'f Sources,
+    loaded: &'f Load,
+    /// By the folders of the projects.
+    trusted: BTreeMap<&'f Path, Trust>,
     summary: FuzzSummary,
     is_interrupted: bool,
 }
@@ -139,7 +152,8 @@ impl Fuzzing<'_> {
     fn fuzz(&mut self, tool: &LoadedTool) -> Vec<TestResult> {
         let started = Instant::now();
         let name = &tool.tool.name.value;
-        let at = Place::of(Location { source: tool.tool.source, span: tool.tool.name.span }, self.sources);
+        let at =
+            Place::of(Location { source: tool.tool.source, span: tool.tool.name.span }, &self.loaded.sources);
         let found = self.find(tool);
         self.summary.tools += 1;
         let result = |index: usize| TestResult {
@@ -177,7 +191,7 @@ impl Fuzzing<'_> {
         let mut found = Vec::new();
         let mut known = BTreeSet::new();
         let script = match &tool.script {
-            ScriptState::Ready(script) => Some(script),
+            ScriptState::Ready(script) => Some((script, self.trust_of(tool))),
             // An exit tool has no script, only a schema.
             ScriptState::None => None,
             ScriptState::Broken(error) => {
@@ -218,8 +232,8 @@ impl Fuzzing<'_> {
                     }
                 }
             }
-            let Some(script) = script else { continue };
-            let Some(error) = self.call(script, &arguments) else { continue };
+            let Some((script, trust)) = &script else { continue };
+            let Some(error) = self.call(script, trust, &arguments) else { continue };
             let sign = signature(&error);
             timeouts += usize::from(error.kind == ToolErrorKind::Timeout);
             if self.is_interrupted || !known.insert(sign.clone()) {
@@ -229,10 +243,10 @@ impl Fuzzing<'_> {
             let smallest = shrink(arguments, SHRINKING, |smaller| {
                 Instant::now() < enough
                     && entry.validator.is_valid(&Value::Object(smaller.clone()))
-                    && self.call(script, smaller).is_some_and(|error| signature(&error) == sign)
+                    && self.call(script, trust, smaller).is_some_and(|error| signature(&error) == sign)
             });
             // What is told is of the smallest.
-            let error = self.call(script, &smallest).unwrap_or(error);
+            let error = self.call(script, trust, &smallest).unwrap_or(error);
             let lines = error.details.iter().flat_map(|details| details.lines());
             found.push(Found {
                 kind: error.kind.as_str(),
@@ -244,10 +258,25 @@ impl Fuzzing<'_> {
         found
     }
 
+    fn trust_of(&self, tool: &LoadedTool) -> Trust {
+        let root = self.loaded.root_of(tool.tool.source);
+        let nothing = || Trust::Only(Arc::default());
+        root.and_then(|root| self.trusted.get(root)).cloned().unwrap_or_else(nothing)
+    }
+
     /// How a call failed that should not.
-    fn call(&mut self, script: &Arc<Script>, arguments: &Map<String, Value>) -> Option<ToolError> {
+    fn call(
+        &mut self,
+        script: &Arc<Script>,
+        trust: &Trust,
+        arguments: &Map<String, Value>,
+    ) -> Option<ToolError> {
         if self.is_interrupted {
             return None;
+        }
+        // What was settled may lead elsewhere by now.
+        if let Err(error) = trust.allow(script) {
+            return Some(error);
         }
         self.summary.calls += 1;
         let call =

@@ -9,7 +9,7 @@ mod scripts;
 
 use std::path::{Path, PathBuf};
 
-use super::args::{TestFormat, TestOptions};
+use super::args::{Isolate, TestFormat, TestOptions};
 use super::output::say_error;
 use super::rerun::Rerun;
 use super::{CliError, Exit, Place, locate};
@@ -25,6 +25,9 @@ pub(super) fn run(options: &TestOptions) -> Result<Exit, CliError> {
     if options.fuzzing.fuzz {
         return fuzz::run(options, &place);
     }
+    if options.scripts.isolate == Isolate::Process {
+        return Err(CliError::Usage(String::from(ISOLATED)));
+    }
     let chosen = Chosen::of(&options.paths, &place)?;
     if options.watch {
         return watch(options, &place, chosen);
@@ -38,6 +41,10 @@ pub(super) fn run(options: &TestOptions) -> Result<Exit, CliError> {
     Ok(if run.summary.fails() { Exit::Failed } else { Exit::Clean })
 }
 
+/// A test calls tools with fakes of its own, which are functions of its state: no other process has them.
+const ISOLATED: &str = "--isolate process goes with --fuzz; tests of scripts run in this process, and for scripts that one does \
+     not trust there are `deftool test --fuzz --isolate process` and `deftool call --isolate process`";
+
 fn watch(options: &TestOptions, place: &Place, chosen: Chosen) -> Result<Exit, CliError> {
     let format = options.format;
     if format == TestFormat::Junit {
@@ -46,10 +53,10 @@ fn watch(options: &TestOptions, place: &Place, chosen: Chosen) -> Result<Exit, C
     }
     let (options, folder, current) = (options.clone(), place.folder.clone(), place.current.clone());
     let paths = chosen.paths.clone();
-    let report = move |load: &Load| {
+    let report = move |load: Load, _| {
         let run = resolve_inputs(&chosen.paths, &folder)
             .map_err(CliError::from)
-            .and_then(|inputs| run_once(load, &inputs, &chosen, &options, &current));
+            .and_then(|inputs| run_once(&load, &inputs, &chosen, &options, &current));
         let run = match run {
             Ok(Some(run)) => run,
             Ok(None) => return nothing_chosen(options.filter.as_deref()),

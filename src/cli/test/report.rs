@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::super::args::TestFormat;
-use super::super::output::{clean, cut, paint, print, print_findings, print_painted, say};
+use super::super::output::{clean, cut, paint, print, print_findings, print_json, print_painted, say};
 use super::junit::suites;
 use super::run::{Failure, FuzzSummary, Kind, Place, TestResult, TestRun, TestSummary};
 use crate::diagnostic::render::{JsonFinding, json_report, junit_xml};
@@ -31,8 +31,7 @@ pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat
             }
         }
         TestFormat::Json => {
-            let report = JsonRun::of(run, sources);
-            print(&format!("{}\n", serde_json::to_string_pretty(&report).unwrap_or_default()));
+            print_json(&JsonRun::of(run, sources), true);
         }
         TestFormat::Junit => {
             print(&junit_xml(&suites(run, sources)));
@@ -43,7 +42,7 @@ pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat
 
 /// The JSON of a run in one line.
 pub(super) fn print_json_line(run: &TestRun, sources: &Sources) {
-    print(&format!("{}\n", serde_json::to_string(&JsonRun::of(run, sources)).unwrap_or_default()));
+    print_json(&JsonRun::of(run, sources), false);
 }
 
 const HOW_TO: &str =

@@ -54,10 +54,16 @@ impl ProjectTrust {
         Ok(Self { root, granted: Some(Mutex::new(granted)) })
     }
 
-    /// Settles it by `--trust` (`trusts_all`) or by what is remembered; nobody is asked.
+    /// Settles it by `--trust` (`trusts_all`) or by what is remembered, which [`of`](Self::of) reads; nobody is asked.
     pub(in crate::cli) fn without_asking(root: &Path, trusts_all: bool) -> Self {
         let granted = Granted { grants: Arc::default(), suffices: 0 };
         Self { root: root.to_owned(), granted: (!trusts_all).then(|| Mutex::new(granted)) }
+    }
+
+    /// What was settled.
+    pub(in crate::cli) fn settled(&self) -> Trust {
+        let Some(granted) = &self.granted else { return Trust::Everything };
+        Trust::Only(Arc::clone(&granted.lock().unwrap_or_else(PoisonError::into_inner).grants))
     }
 
     /// What the scripts of `generation` may use. What was granted elsewhere meanwhile counts, too.

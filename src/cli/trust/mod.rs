@@ -17,7 +17,7 @@ pub(super) use state::{doubt, state_folder};
 pub(super) use store::{Projects, Store, StoreError};
 
 use super::args::{TrustAction, TrustOptions};
-use super::output::{print, say, say_error};
+use super::output::{print, print_json, say, say_error};
 use super::{CliError, Exit, locate};
 use crate::project::{Generation, Grants, find_root, wishes};
 use crate::script::PathGrant;
@@ -55,7 +55,7 @@ fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
         .map(|(project, grants)| Listed { project, grants, exists: Path::new(project).is_dir() })
         .collect();
     if json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&listed).unwrap_or_default()));
+        print_json(&listed, true);
         return Ok(Exit::Clean);
     }
     for Listed { project, grants, exists } in &listed {

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::text::Sources;
+use crate::text::{Sources, one_line};
 
 /// The command of one finding, one line without a line end.
 pub fn render_github(finding: &Diagnostic, sources: &Sources) -> String {
@@ -33,7 +33,7 @@ pub fn render_github(finding: &Diagnostic, sources: &Sources) -> String {
         message.push_str(more);
     }
     let _ = write!(line, "title={title}::{}", data(&message));
-    line
+    one_line(line)
 }
 
 /// What stands after the second `::`.

@@ -10,7 +10,7 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::text::{Location, SourceFile, Sources, Span};
+use crate::text::{Location, SourceFile, Sources, Span, is_control, one_line};
 
 /// Places farther apart than this, in bytes, are shown apart; of a longer one only the start is shown.
 const MAX_WINDOW: usize = 16 * 1024;
@@ -51,15 +51,16 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
         let window = Window::around(file, &spans, MAX_BESIDE);
         let mut primary = AnnotationKind::Primary.span(window.range(shown));
         if let Some(label) = &finding.label {
-            primary = primary.label(label.as_str());
+            primary = primary.label(clean(label));
         }
         let mut snippet = Snippet::source(window.text.clone())
             .line_start(window.line)
-            .path(file.name.as_str())
+            .path(one_line(file.name.clone()))
             .annotation(primary);
         for (location, message) in near {
             let shown = shown_part(file, location.span);
-            snippet = snippet.annotation(AnnotationKind::Context.span(window.range(shown)).label(message));
+            snippet =
+                snippet.annotation(AnnotationKind::Context.span(window.range(shown)).label(clean(message)));
         }
         moved.extend(window.moved(file, finding.primary.span));
         group = group.element(snippet);
@@ -71,23 +72,24 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
                 group = group.element(
                     Snippet::source(window.text)
                         .line_start(window.line)
-                        .path(file.name.as_str())
-                        .annotation(AnnotationKind::Context.span(shown).label(message)),
+                        .path(one_line(file.name.clone()))
+                        .annotation(AnnotationKind::Context.span(shown).label(clean(message))),
                 );
             }
         }
     }
     for note in &finding.notes {
-        group = group.element(Level::NOTE.message(note.as_str()));
+        group = group.element(Level::NOTE.message(clean(note)));
     }
     groups.push(group);
     if let (Some(fix), Some(file)) = (&finding.fix, sources.get(finding.primary.source)) {
         let spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
         // A fix that does not fit is applied all the same; a part of it would be shown as another one.
-        let mut shown = Group::with_title(Level::HELP.secondary_title(fix.title.as_str()));
+        let mut shown = Group::with_title(Level::HELP.secondary_title(clean(&fix.title)));
         if let Some(window) = Window::of_patch(file, &spans) {
             let ranges: Vec<Range<usize>> = spans.iter().map(|span| window.range(*span)).collect();
-            let mut snippet = Snippet::source(window.text).line_start(window.line).path(file.name.as_str());
+            let mut snippet =
+                Snippet::source(window.text).line_start(window.line).path(one_line(file.name.clone()));
             for (edit, range) in fix.edits.iter().zip(ranges) {
                 snippet = snippet.patch(Patch::new(range, edit.replacement.as_str()));
             }
@@ -96,7 +98,18 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
         groups.push(shown);
     }
     let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
-    correct(renderer.render(&groups), &moved)
+    harmless(correct(renderer.render(&groups), &moved))
+}
+
+/// `text` without what a terminal obeys.
+fn clean(text: &str) -> String {
+    text.replace(|c: char| is_control(c) && !matches!(c, '\n' | '\t'), "\u{fffd}")
+}
+
+/// What the renderer leaves of source text, which it cleans but for some; escape characters are of its own colours by now.
+fn harmless(text: String) -> String {
+    let is_harmful = |c: char| is_control(c) && !matches!(c, '\n' | '\t' | '\u{1b}');
+    if text.contains(is_harmful) { text.replace(is_harmful, "\u{fffd}") } else { text }
 }
 
 type Labels<'d> = Vec<(Location, &'d str)>;
@@ -241,7 +254,7 @@ impl<'f> Window<'f> {
             return None;
         }
         let real = file.line_column(span.start);
-        let name = &file.name;
+        let name = one_line(file.name.clone());
         Some(Moved {
             shown: format!("{name}:{}:{}", real.line, before.chars().count() + 1),
             real: format!("{name}:{}:{}", real.line, real.column),
@@ -279,6 +292,27 @@ mod tests {
             assert!(styled.contains(place.1), "{styled}");
         }
         plain
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_left() {
+        let odd = "o\u{1b}[2Jd\u{9b}2Jd\u{202e}\u{200f}\u{7f}";
+        let mut sources = Sources::new();
+        let source = sources.add(SourceFile::new(odd, format!("({odd})")));
+        let at = |start, end| Location { source, span: Span::new(start, end) };
+        let mut finding = Diagnostic::new(&rules::UNCLOSED, at(0, 2), odd).note(odd);
+        finding.label = Some(String::from(odd));
+        finding.labels.push(crate::diagnostic::Label { location: at(1, 2), message: String::from(odd) });
+        finding.fix = Some(crate::diagnostic::Fix {
+            title: String::from(odd),
+            edits: vec![crate::diagnostic::Edit { span: Span::new(1, 2), replacement: String::from(odd) }],
+            is_safe: true,
+        });
+        let is_obeyed = |c: char| is_control(c) && c != '\n';
+        let plain = render_human(&finding, &sources, false);
+        assert!(!plain.contains(is_obeyed), "{plain:?}");
+        let styled = render_human(&finding, &sources, true);
+        assert!(!styled.contains("\u{1b}[2J"), "{styled:?}");
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use crate::text::is_control;
+
 /// The tests of one file.
 #[derive(Debug)]
 pub struct JunitSuite {
@@ -87,7 +89,8 @@ fn escape(text: &str) -> String {
     escape_text(text).replace('\t', "&#9;").replace('\n', "&#10;").replace('"', "&quot;")
 }
 
-/// Text between tags. What XML 1.0 cannot hold is replaced, a bare CR is written as its number.
+/// Text between tags. What XML 1.0 cannot hold is replaced, a bare CR and what else a terminal
+/// obeys are written as their numbers.
 fn escape_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -98,6 +101,7 @@ fn escape_text(text: &str) -> String {
             '\r' => escaped.push_str("&#13;"),
             '\t' | '\n' => escaped.push(character),
             '\0'..='\u{1F}' | '\u{FFFE}' | '\u{FFFF}' => escaped.push(char::REPLACEMENT_CHARACTER),
+            _ if is_control(character) => _ = write!(escaped, "&#{};", u32::from(character)),
             _ => escaped.push(character),
         }
     }
@@ -111,8 +115,8 @@ mod tests {
     #[test]
     fn everything_is_legal_in_xml() {
         assert_eq!(
-            escape("a\"b'<&>\u{1}\n\t\r\u{FFFF}"),
-            "a&quot;b'&lt;&amp;&gt;\u{FFFD}&#10;&#9;&#13;\u{FFFD}"
+            escape("a\"b'<&>\u{1}\n\t\r\u{FFFF}\u{9b}\u{202e}"),
+            "a&quot;b'&lt;&amp;&gt;\u{FFFD}&#10;&#9;&#13;\u{FFFD}&#155;&#8238;"
         );
     }
 }

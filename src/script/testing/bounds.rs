@@ -1,6 +1,7 @@
 //! What a test may grant to the tools that it loads: less than their specs allow, or what lies in its own folder.
 //!
-//! Who runs the tests of a project has agreed to what its specs allow, and to no more.
+//! What is held against the spec here is held against what the project is trusted with, too
+//! ([`TestSubject::permit`](super::TestSubject)): whoever runs tests has agreed to no more than that.
 
 use std::path::{Path, PathBuf};
 

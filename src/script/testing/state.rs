@@ -462,28 +462,12 @@ fn load(state: &TestState, subject: TestSubject, options: &Table) -> mlua::Resul
         bounds.replace(&mut permissions, &grants, &base)?;
     }
     let old = &subject.script;
-    let script = Script { permissions, root: root.or_else(|| old.root.clone()), ..copy_of(old) };
-    let asked = Script { permissions: bounds.left_real(&script.permissions, &fakes), ..copy_of(&script) };
+    let script = Script { permissions, root: root.or_else(|| old.root.clone()), ..Script::clone(old) };
+    let asked = Script { permissions: bounds.left_real(&script.permissions, &fakes), ..script.clone() };
     (subject.permit)(&asked)
         .map_err(|error| HostError::lua(error.kind, format!("tool.load: {}", error.message)))?;
     let TestSubject { accept, permit, .. } = subject;
     Ok(Loaded { script: Arc::new(script), accept, fakes, permit, asked })
-}
-
-fn copy_of(script: &Script) -> Script {
-    Script {
-        tool: script.tool.clone(),
-        file: script.file.clone(),
-        source: Arc::clone(&script.source),
-        parameters: script.parameters.clone(),
-        is_async: script.is_async,
-        timeout: script.timeout,
-        memory: script.memory,
-        permissions: script.permissions.clone(),
-        root: script.root.clone(),
-        modules: Arc::clone(&script.modules),
-        compiled: Arc::clone(&script.compiled),
-    }
 }
 
 fn fake(table: String, value: LuaValue) -> mlua::Result<Fake> {
