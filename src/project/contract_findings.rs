@@ -51,7 +51,14 @@ impl ContractTeller {
         mut source_of: impl FnMut(&mut Load, &str, &[u8]) -> SourceId,
     ) {
         let mut used = HashSet::new();
-        self.tell_file(load, tool, (&script.file, &script.source), contract, &mut used, &mut source_of);
+        self.tell_file(
+            load,
+            (tool, &script.file),
+            (&script.file, &script.source),
+            contract,
+            &mut used,
+            &mut source_of,
+        );
         if tool.is_async
             && let Returned::Function { parameters, line, .. } = &contract.returned
             && let Some(callback) = parameters.first().filter(|name| !name.is_empty())
@@ -64,7 +71,14 @@ impl ContractTeller {
         }
         for module in script.modules.iter() {
             let Ok(contract) = module.contract() else { continue };
-            self.tell_file(load, tool, (&module.file, &module.source), contract, &mut used, &mut source_of);
+            self.tell_file(
+                load,
+                (tool, &script.file),
+                (&module.file, &module.source),
+                contract,
+                &mut used,
+                &mut source_of,
+            );
         }
         let at = Location { source: tool.source, span: tool.name.span };
         for (key, table) in unused(&used, &tool.permissions) {
@@ -72,11 +86,11 @@ impl ContractTeller {
         }
     }
 
-    /// Of one file of a script; the permissions that it needs are put in `used`.
+    /// Of one file of the script that is called `script`; the permissions that it needs are put in `used`.
     fn tell_file(
         &mut self,
         load: &mut Load,
-        tool: &Tool,
+        (tool, script): (&Tool, &str),
         (name, text): (&str, &[u8]),
         contract: &Contract,
         used: &mut HashSet<&'static str>,
@@ -97,8 +111,11 @@ impl ContractTeller {
                 tell_mistakes(load, source, &uses.mistakes);
             }
         }
-        for Need { used, function, key } in &uses.needs {
-            if list(&tool.permissions, key).is_empty() {
+        // A module serves several tools, with functions that this one need not call.
+        let is_own = script == name;
+        for Need { used, function, keys } in uses.needs.iter().filter(|_| is_own) {
+            let is_missing = keys.iter().all(|key| list(&tool.permissions, key).is_empty());
+            if let (true, Some(key)) = (is_missing, keys.first()) {
                 let source = source_of(load, name, text);
                 let at = place(load, source, used);
                 let finding = rules::missing_permission::finding(at, &tool.name.value, function, key);
@@ -122,16 +139,17 @@ struct Need {
     used: GlobalUse,
     /// As in `http.get`.
     function: String,
-    key: &'static str,
+    /// One of these is enough.
+    keys: &'static [&'static str],
 }
 
 impl FileUses {
     fn of(globals: &[GlobalUse]) -> Self {
         let (mut needs, mut keys) = (Vec::new(), HashSet::new());
         for used in globals {
-            if let Some((key, function)) = needed(used) {
-                keys.insert(key);
-                needs.push(Need { used: used.clone(), function, key });
+            if let Some((any_of, function)) = needed(used) {
+                keys.extend(any_of);
+                needs.push(Need { used: used.clone(), function, keys: any_of });
                 continue;
             }
             // A table that is handed on, or all of them: what is done with it is not known.
@@ -207,12 +225,12 @@ fn tell_mistakes(load: &mut Load, source: SourceId, mistakes: &[GlobalUse]) {
     }
 }
 
-/// The permission that `used` needs, and the host function that it is.
-fn needed(used: &GlobalUse) -> Option<(&'static str, String)> {
+/// The permissions of which `used` needs one, and the host function that it is.
+fn needed(used: &GlobalUse) -> Option<(&'static [&'static str], String)> {
     let [table, function, ..] = used.path.as_slice() else { return None };
     let doc = host_tables().iter().find(|doc| doc.name == *table && used.access == GlobalAccess::Read)?;
-    doc.functions.iter().find(|known| known.name == *function)?;
-    Some((doc.permission(function)?, format!("{table}.{function}")))
+    let known = doc.functions.iter().find(|known| known.name == *function)?;
+    (!known.permissions.is_empty()).then(|| (known.permissions, format!("{table}.{function}")))
 }
 
 /// The permissions that are granted in vain, and the table that they are for.

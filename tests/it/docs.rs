@@ -120,8 +120,9 @@ fn table_section(table: &TableDoc) -> String {
         let signature = function.signature;
         writeln!(page, "**`{}.{}`**` {signature}`\n\n{}\n", table.name, function.name, function.about)
             .unwrap();
-        if let (Some(key), true) = (table.permission(function.name), table.permissions.len() > 1) {
-            writeln!(page, "*Permission*: `:{key}`.\n").unwrap();
+        if !function.permissions.is_empty() && table.permissions.len() > 1 {
+            let keys: Vec<String> = function.permissions.iter().map(|key| format!("`:{key}`")).collect();
+            writeln!(page, "*Permission*: {}.\n", keys.join(" or ")).unwrap();
         }
         if !function.errors.is_empty() {
             writeln!(page, "*Fails*: {}\n", function.errors).unwrap();

@@ -44,14 +44,14 @@ pub struct FunctionDoc {
     pub errors: &'static str,
     /// A line or more of Luau; empty where the signature says enough.
     pub example: &'static str,
-    /// The key of `:allow` without which it is refused, as in `read`; `None` where it needs none.
-    pub permission: Option<&'static str>,
+    /// The keys of `:allow` of which one is enough, as in `read`; without any of them it is refused. None: it needs none.
+    pub permissions: &'static [&'static str],
 }
 
 impl FunctionDoc {
     /// A function that needs no permission, no words about errors and no example.
     pub(super) const fn new(name: &'static str, signature: &'static str, about: &'static str) -> Self {
-        Self { name, signature, about, errors: "", example: "", permission: None }
+        Self { name, signature, about, errors: "", example: "", permissions: &[] }
     }
 
     pub(super) const fn fails(self, errors: &'static str) -> Self {
@@ -62,18 +62,13 @@ impl FunctionDoc {
         Self { example, ..self }
     }
 
-    /// With the key of `:allow` without which it is refused, which is one of its table's.
-    pub(super) const fn needs(self, permission: &'static str) -> Self {
-        Self { permission: Some(permission), ..self }
+    /// With the keys of `:allow` of which it needs one; they are its table's.
+    pub(super) const fn needs(self, permissions: &'static [&'static str]) -> Self {
+        Self { permissions, ..self }
     }
 }
 
 impl TableDoc {
-    /// The key of `:allow` without which `function` is refused, as in `read`.
-    pub fn permission(&self, function: &str) -> Option<&'static str> {
-        self.functions.iter().find(|known| known.name == function)?.permission
-    }
-
     pub(super) const fn new(name: &'static str, about: &'static str) -> Self {
         Self { name, about, permissions: &[], types: "", values: &[], functions: &[] }
     }

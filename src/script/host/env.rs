@@ -18,7 +18,7 @@ pub(super) const DOC: TableDoc = TableDoc {
         "(name: string) -> string?",
         "The value of an environment variable, nil where it is not set.",
     )
-    .needs("env")
+    .needs(&["env"])
     .fails(
         "A variable that the spec does not list under `:allow (:env [\"NAME\"])`; a value that is not UTF-8.",
     )

@@ -28,7 +28,8 @@ fn every_field_of_a_host_table_is_documented() {
 #[test]
 fn every_function_needs_the_permission_that_is_told() {
     for doc in host_tables() {
-        let told: BTreeSet<&str> = doc.functions.iter().filter_map(|function| function.permission).collect();
+        let told: BTreeSet<&str> =
+            doc.functions.iter().flat_map(|function| function.permissions).copied().collect();
         assert_eq!(told, doc.permissions.iter().copied().collect(), "{}", doc.name);
         for function in doc.functions {
             let name = format!("{}.{}", doc.name, function.name);
@@ -39,14 +40,25 @@ fn every_function_needs_the_permission_that_is_told() {
                     .filter(|error| error.kind == ToolErrorKind::Permission)
                     .map(|error| error.message)
                     .collect();
-            match function.permission {
+            match function.permissions.first() {
                 None => assert_eq!(refusals, Vec::<String>::new(), "{name}"),
                 Some(key) => {
                     let says = format!(":allow (:{key} ");
                     assert!(refusals.iter().any(|message| message.contains(&says)), "{name}: {refusals:?}");
                 }
             }
-            assert_eq!(doc.permission(function.name), function.permission);
+            for key in function.permissions {
+                let mut script = script(&format!("return function() {name}('x', 'x') end"));
+                let folder = PathGrant::new(".", env!("CARGO_MANIFEST_DIR"));
+                match *key {
+                    "read" => script.permissions.read.push(folder),
+                    "write" if function.permissions.len() > 1 => script.permissions.write.push(folder),
+                    _ => continue,
+                }
+                let refused =
+                    run(script, json!({})).is_err_and(|error| error.kind == ToolErrorKind::Permission);
+                assert!(!refused, "{name} is refused with :{key}");
+            }
         }
     }
 }

@@ -58,7 +58,7 @@ type HttpResponse = { status: number, ok: boolean, url: string, headers: { [stri
              (8 MiB unless said, at most 32 MiB). `redirects` is how many are followed (5 unless said, at most 20); with 0 \
              a redirect is an answer like others.",
         )
-        .needs("net")
+        .needs(&["net"])
         .fails(
             "A host that the spec does not list under `:allow (:net [\"HOST\"])`, at the first hop or a later one, and a name that \
              leads to a private address (kind `permission`). What a script may want to catch: a name that cannot be \
@@ -77,7 +77,7 @@ type HttpResponse = { status: number, ok: boolean, url: string, headers: { [stri
             "Sends a POST with one of: `body`, bytes as they are; `json`, any value, as `application/json`; `form`, a table, as \
              `application/x-www-form-urlencoded`. A content type among `headers` stands before these.",
         )
-        .needs("net")
+        .needs(&["net"])
         .fails("As `get`; a body beyond 32 MiB; a `json` that has no JSON form or is longer than 1 MiB.")
         .as_in("http.post(\"https://api.example.org/notes\", nil, { json = { title = \"Milk\" } })"),
         FunctionDoc::new(
@@ -85,7 +85,7 @@ type HttpResponse = { status: number, ok: boolean, url: string, headers: { [stri
             "(options: HttpRequestOptions) -> HttpResponse",
             "Sends any request; `method` is GET unless said and written in capitals for you.",
         )
-        .needs("net")
+        .needs(&["net"])
         .fails("As `post`; the methods CONNECT and TRACE.")
         .as_in("http.request({ method = \"DELETE\", url = \"https://api.example.org/notes/7\" })"),
     ],

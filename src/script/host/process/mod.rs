@@ -36,7 +36,7 @@ pub(super) const DOC: TableDoc = TableDoc {
          `ok` is whether it ended with code 0. Another code is no error; `code` is nil where a signal ended it. What it started \
          and left running is killed when it ends, unless it has left its process group.",
     )
-    .needs("run")
+    .needs(&["run"])
     .fails(
         "A program that the spec does not list under `:allow (:run [\"git\"])`, that is not there or does not start; a variable that \
          changes which code a program runs (`LD_PRELOAD`, `PATH`, `PYTHONPATH`, …) and is not under `:env`. At most four run at a \
