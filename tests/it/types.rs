@@ -416,6 +416,8 @@ mod checked {
             "local list = {}\nlist[#list + 1] = { name = place.name, n = 1 }\ntable.sort(list, function(a, b) return a.n < b.n end)\nlocal best\nfor _, item in ipairs(list) do if not best or item.n > best.n then best = item end end\nreturn best",
             "local ok, why = pcall(fs.read, location)\nif not ok then error(tool.failure(tostring(why))) end\nreturn why",
             "task.spawn(fs.read, location)\ntask.delay(1, function() return 1 end)\nreturn time.iso(), time.format(\"%F\", nil, \"UTC\")",
+            "local function new() return { history = {}, total = 0 } end\nlocal order = new()\nreturn { history = json.array(order.history) }",
+            "local function new(): { history: { any }? } return { history = {} } end\nlocal order = new()\nreturn json.array(order.history)",
             "log.info(location, unit, place)\nprint(nil, 1)\ntool.progress(nil, \"a\")\nreturn tool.name .. tool.deadline",
         ] {
             assert_eq!(told(body), Vec::<String>::new(), "{body}");

@@ -76,11 +76,11 @@ impl<'m, 'f> Known<'m, 'f> {
             TypeErrorData::TypeMismatch(_) => match self.arguments.get(at) {
                 // What a library gives may be nil in theory alone: `string.match`, `tonumber`.
                 Some(is_known) => {
-                    let may_be_nil = message
-                        .rsplit("but got")
-                        .next()
-                        .is_some_and(|got| got.contains("?'") || got.contains("'nil'"));
-                    is_plain(message) && (*is_known || !may_be_nil)
+                    let got = message.rsplit("but got").next().unwrap_or_default();
+                    let may_be_nil = got.contains("?'") || got.contains("'nil'");
+                    // An empty table that another function made fits whatever it will hold.
+                    let is_empty_table = got.trim_matches(['\'', '`', ' ', '\n', '{', '}']).is_empty();
+                    is_plain(message) && (*is_known || !may_be_nil) && !is_empty_table
                 }
                 None => false,
             },
