@@ -240,7 +240,7 @@ pub(super) struct FuzzOptions {
     #[arg(long, requires = "fuzz")]
     pub(super) fuzz_all: bool,
     /// How many arguments are made for each tool
-    #[arg(long, value_name = "N", requires = "fuzz", default_value_t = 200)]
+    #[arg(long, value_name = "N", requires = "fuzz", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) cases: u32,
     /// What the arguments are made from; the same seed makes the same
     #[arg(long, value_name = "N", requires = "fuzz")]
@@ -312,7 +312,7 @@ pub(super) struct BenchOptions {
     #[arg(default_value = "{}")]
     pub(super) arguments: String,
     /// How many calls are measured; none: as many as the time allows
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) calls: Option<u64>,
     /// How long calls are made
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]

@@ -99,7 +99,7 @@ pub(super) fn run(options: &BenchOptions) -> Result<Exit, CliError> {
     }
     let bench = Bench { options, entry: loaded.entry(), script, arguments };
     let trust = ProjectTrust::settle(&root, wishes(&generation.load, [loaded]), options.scripts.trust)?;
-    let scripts = engine::start(&options.scripts)?;
+    let scripts = engine::start_quiet(&options.scripts)?;
     let runner =
         GenerationRunner { generation: Arc::clone(&generation), scripts, trust: trust.of(&generation) };
     match bench.measure(&runner)? {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::CliError;
 use super::args::{Isolate, ScriptOptions};
 use super::script_log;
-use crate::script::{Isolation, ProcessOptions, RunnerOptions, ScriptRunner};
+use crate::script::{Isolation, ProcessOptions, RunnerOptions, ScriptRunner, ScriptSink};
 
 /// The command that makes this program a child of `--isolate process`.
 const SCRIPT_HOST: &str = "script-host";
@@ -15,12 +15,24 @@ const SCRIPT_HOST: &str = "script-host";
 /// # Errors
 /// When the options cannot be met.
 pub(super) fn start(options: &ScriptOptions) -> Result<Arc<ScriptRunner>, CliError> {
+    start_with(options, script_log::sink())
+}
+
+/// The same for calls by the hundred, whose log lines nobody would read.
+///
+/// # Errors
+/// When the options cannot be met.
+pub(super) fn start_quiet(options: &ScriptOptions) -> Result<Arc<ScriptRunner>, CliError> {
+    start_with(options, ScriptSink::new(|_| {}))
+}
+
+fn start_with(options: &ScriptOptions, sink: ScriptSink) -> Result<Arc<ScriptRunner>, CliError> {
     let isolation = match options.isolate {
         Isolate::Threads => Isolation::Threads,
         Isolate::Process => {
             Isolation::Processes(ProcessOptions::this_program([SCRIPT_HOST]).map_err(CliError::Runtime)?)
         }
     };
-    let options = RunnerOptions { sink: script_log::sink(), isolation, ..RunnerOptions::default() };
+    let options = RunnerOptions { sink, isolation, ..RunnerOptions::default() };
     Ok(Arc::new(ScriptRunner::new(options)))
 }

@@ -60,7 +60,7 @@ pub(super) fn run(options: &TestOptions, place: &Start) -> Result<Exit, CliError
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let is_run = |tool: &&LoadedTool| options.fuzzing.fuzz_all || effects(&tool.tool.permissions).is_empty();
     let trusted = settle(&loaded, chosen.iter().copied().filter(is_run), options.scripts.trust)?;
-    let scripts = engine::start(&options.scripts)?;
+    let scripts = engine::start_quiet(&options.scripts)?;
     let mut fuzzing = Fuzzing {
         options: &options.fuzzing,
         seed,
@@ -70,6 +70,7 @@ pub(super) fn run(options: &TestOptions, place: &Start) -> Result<Exit, CliError
         trusted,
         summary: FuzzSummary { seed, ..FuzzSummary::default() },
         is_interrupted: false,
+        unended: 0,
     };
     for tool in chosen {
         let effects = effects(&tool.tool.permissions);
@@ -137,6 +138,8 @@ struct Fuzzing<'f> {
     trusted: BTreeMap<&'f Path, Trust>,
     summary: FuzzSummary,
     is_interrupted: bool,
+    /// Calls of this tool that did not end in the time that they have here, and have more elsewhere.
+    unended: usize,
 }
 
 /// What was found.
@@ -205,8 +208,9 @@ impl Fuzzing<'_> {
         };
         let deadline = Instant::now() + self.options.fuzz_time;
         let mut timeouts = 0;
+        self.unended = 0;
         for number in 0..self.options.cases as usize {
-            let is_enough = found.len() >= MAX_FAILURES || timeouts >= MAX_TIMEOUTS;
+            let is_enough = found.len() >= MAX_FAILURES || timeouts + self.unended >= MAX_TIMEOUTS;
             if Instant::now() >= deadline || is_enough || self.is_interrupted {
                 break;
             }
@@ -255,6 +259,13 @@ impl Fuzzing<'_> {
                 details: lines.skip(1).map(str::to_owned).collect(),
             });
         }
+        if self.unended > 0 {
+            let (name, calls) = (&tool.tool.name.value, crate::text::count(self.unended, "call"));
+            let seconds = CALL_LIMIT.as_secs();
+            say(&format!(
+                "note: {name}: {calls} did not end within {seconds} s, the most that each has here"
+            ));
+        }
         found
     }
 
@@ -281,7 +292,8 @@ impl Fuzzing<'_> {
         self.summary.calls += 1;
         let call =
             ToolCall { id: String::from("fuzz"), name: script.tool.clone(), arguments: arguments.clone() };
-        let limit = script.timeout.unwrap_or(DEFAULT_TIMEOUT).min(CALL_LIMIT);
+        let own = script.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let limit = own.min(CALL_LIMIT);
         let context = CallContext { timeout: Some(limit), ..CallContext::default() };
         let ended = self.runtime.block_on(async {
             tokio::select! {
@@ -293,6 +305,10 @@ impl Fuzzing<'_> {
             self.is_interrupted = true;
             return None;
         };
+        if limit < own && ended.as_ref().is_err_and(|error| error.kind == ToolErrorKind::Timeout) {
+            self.unended += 1;
+            return None;
+        }
         ended.err().filter(|error| match error.kind {
             // Said on purpose, or by the engine before and beside the script.
             ToolErrorKind::Failure | ToolErrorKind::InvalidArguments | ToolErrorKind::Permission => false,
