@@ -8,7 +8,7 @@ use super::args::RunOptions;
 use super::live_tools::LiveTools;
 use super::output::{say, say_error, stdout_failed};
 use super::show::{Show, show_json};
-use super::trust::ProjectTrust;
+use super::trust::{ProjectTrust, key_wish};
 use super::{CliError, Exit, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
@@ -33,7 +33,11 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     tell_errors(&generation);
     let spec = choose_worker(options, &generation)?;
     let offered = generation.tool_set(&spec);
-    let wanted = wishes(&generation.load, offered.iter().filter_map(|entry| generation.tool(&entry.name)));
+    let mut wanted =
+        wishes(&generation.load, offered.iter().filter_map(|entry| generation.tool(&entry.name)));
+    if options.replay.is_none() && api_key(&spec).is_some() {
+        wanted.extend(key_wish(&generation.load, &spec, options.endpoint.as_deref()));
+    }
     let trust = ProjectTrust::settle(&root, wanted, options.scripts.trust)?;
     let scripts = engine::start(&options.scripts)?;
     let cached = Mutex::default();

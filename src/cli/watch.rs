@@ -6,7 +6,7 @@ use super::trust::not_remembered;
 use super::{CliError, Exit, locate};
 use crate::diagnostic::Summary;
 use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, LiveProject, ProjectError, find_root};
+use crate::project::{Generation, LiveProject, ProjectError, find_root, wishes};
 use crate::text::count;
 
 pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
@@ -37,7 +37,7 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
 
 /// What would be asked about before a script runs, and is refused where one runs already.
 fn print_untrusted(generation: &Generation) {
-    for wanted in not_remembered(generation) {
+    for wanted in not_remembered(generation, wishes(&generation.load, generation.tools())) {
         print(&format!("not trusted: {wanted}; see `deftool trust grant`\n"));
     }
 }
