@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::args::CallOptions;
+use super::interrupt::interrupted;
 use super::output::{clean, harmless, print, say, say_error, say_kind};
 use super::rerun::Rerun;
 use super::trust::ProjectTrust;
@@ -158,7 +159,7 @@ fn call(options: &CallOptions, text: &str, root: &Path, from: &Path) -> Result<O
     let outcome = runtime.block_on(async {
         tokio::select! {
             outcome = runner.run(call, context) => Some(outcome),
-            _ = tokio::signal::ctrl_c() => None,
+            _ = interrupted() => None,
         }
     });
     // A file operation of a script that was stopped is not waited for.

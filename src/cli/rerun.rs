@@ -4,6 +4,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use super::interrupt::interrupted;
 use super::output::{say, say_error, stdout_failed, stdout_is_terminal};
 use super::{CliError, Exit, Place};
 use crate::project::{Load, LoadOptions, ProjectError, keep_loading};
@@ -35,7 +36,7 @@ impl<R: FnMut(&Load) -> String + Send + 'static> Rerun<R> {
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
         runtime.block_on(async {
             tokio::select! {
-                interrupted = tokio::signal::ctrl_c() => match interrupted {
+                interrupted = interrupted() => match interrupted {
                     Ok(()) => Ok(Exit::Interrupted),
                     Err(error) => Err(CliError::Runtime(error)),
                 },

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::args::RunOptions;
+use super::interrupt::Signals;
 use super::live_tools::LiveTools;
 use super::output::{say, say_error, stdout_failed};
 use super::show::{Show, show_json};
@@ -216,17 +217,21 @@ fn exit_of(outcome: &Outcome) -> Exit {
     }
 }
 
-/// Ctrl-C, from the first moment on: none is lost while something else is waited for.
+/// Ctrl-C and its like, from the first moment on: none is lost while something else is waited for.
 struct Interrupts(tokio::sync::mpsc::Receiver<()>);
 
 impl Interrupts {
     fn listen() -> std::io::Result<Self> {
         let (heard, receiver) = tokio::sync::mpsc::channel(2);
-        #[cfg(unix)]
-        let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
-        #[cfg(windows)]
-        let mut signals = tokio::signal::windows::ctrl_c()?;
-        tokio::spawn(async move { while signals.recv().await.is_some() && heard.send(()).await.is_ok() {} });
+        let mut signals = Signals::listen()?;
+        tokio::spawn(async move {
+            loop {
+                signals.next().await;
+                if heard.send(()).await.is_err() {
+                    break;
+                }
+            }
+        });
         Ok(Self(receiver))
     }
 

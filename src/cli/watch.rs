@@ -1,6 +1,7 @@
 //! `deftool watch`: hold the project loaded, say what each save changes.
 
 use super::args::WatchOptions;
+use super::interrupt::interrupted;
 use super::output::{describe_summary, print, say, say_error};
 use super::trust::not_remembered;
 use super::{CliError, Exit, locate};
@@ -29,7 +30,7 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
     say("watching; Ctrl-C ends");
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    match runtime.block_on(tokio::signal::ctrl_c()) {
+    match runtime.block_on(interrupted()) {
         Ok(()) => Ok(Exit::Interrupted),
         Err(error) => Err(CliError::Runtime(error)),
     }
