@@ -18,6 +18,7 @@ mod fmt;
 mod import;
 mod init;
 mod interrupt;
+mod links;
 mod live_tools;
 mod new;
 mod output;
