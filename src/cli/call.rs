@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::args::CallOptions;
+use super::interrupt::interrupted;
 use super::output::{clean, print_json, say, say_error, say_kind};
 use super::rerun::Rerun;
 use super::trust::ProjectTrust;
@@ -163,7 +164,7 @@ fn call(
     let outcome = runtime.block_on(async {
         tokio::select! {
             outcome = runner.run(call, context) => Some(outcome),
-            _ = tokio::signal::ctrl_c() => None,
+            _ = interrupted() => None,
         }
     });
     // A file operation of a script that was stopped is not waited for.

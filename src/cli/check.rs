@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::args::CheckOptions;
 use super::fix::{apply, show};
+use super::links::Named;
 use super::{CliError, Exit, Place, check_watch, locate, report};
 use crate::project::{Input, LoadOptions, Overlay, load_with, read_stream, resolve_inputs};
 
@@ -24,11 +25,13 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
         let message = "no spec files there: names of spec files end in .eld, .el, .lisp or .sexp";
         return Err(CliError::Usage(String::from(message)));
     }
+    let root = inputs.first().and_then(|input| input.root.as_deref());
+    let named = Named::of(&options.paths, &place.folder, root);
     if options.fixing.diff {
-        return show(&inputs, &place.current, how, options.fixing.unsafe_fixes);
+        return show(&inputs, &named, &place.current, how, options.fixing.unsafe_fixes);
     }
     let (load, is_whole) = if options.fixing.fix {
-        apply(&inputs, &place.current, how, options.fixing.unsafe_fixes)?
+        apply(&inputs, &named, &place.current, how, options.fixing.unsafe_fixes)?
     } else {
         (load_with(&inputs, &place.current, &how)?, true)
     };

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::args::FmtOptions;
 use super::diff::unified;
+use super::links::{self, Named};
 use super::output::{clean, print, print_diff, say, say_error, say_findings};
 use super::{CliError, Exit, locate};
 use crate::project::{
@@ -22,9 +23,12 @@ pub(super) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
         return format_stdin(options, &place.current);
     }
     let mut tally = Tally::default();
-    for path in resolve_inputs(&options.paths, &place.folder)?.into_iter().flat_map(|input| input.files) {
+    let inputs = resolve_inputs(&options.paths, &place.folder)?;
+    let root = inputs.first().and_then(|input| input.root.as_deref());
+    let named = Named::of(&options.paths, &place.folder, root);
+    for path in inputs.iter().flat_map(|input| &input.files) {
         // A file that cannot be read or written does not keep the others from it.
-        match format_file(&path, options, &place.current) {
+        match format_file(path, &named, options, &place.current) {
             Ok(Outcome::Changed) => tally.changed += 1,
             Ok(Outcome::Unchanged) => tally.unchanged += 1,
             Ok(Outcome::Refused) => tally.failed += 1,
@@ -46,13 +50,22 @@ enum Outcome {
     Refused,
 }
 
-fn format_file(path: &Path, options: &FmtOptions, current: &Path) -> Result<Outcome, CliError> {
+fn format_file(
+    path: &Path,
+    named: &Named,
+    options: &FmtOptions,
+    current: &Path,
+) -> Result<Outcome, CliError> {
     let name = display_name(path, current);
     let Some((before, after)) = lay_out(read_source(path)?, &name, current) else {
         return Ok(Outcome::Refused);
     };
     if before == after {
         return Ok(Outcome::Unchanged);
+    }
+    if let Some(target) = named.leads_out(path) {
+        say_error(&format!("{name} was left as it is: {}", links::why(&target)));
+        return Ok(Outcome::Refused);
     }
     if options.writes() {
         replace_text(path, &before, &after)

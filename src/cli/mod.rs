@@ -17,6 +17,8 @@ mod fix;
 mod fmt;
 mod import;
 mod init;
+mod interrupt;
+mod links;
 mod live_tools;
 mod new;
 mod output;
@@ -139,6 +141,8 @@ pub fn main() -> ExitCode {
         Command::Doctor(options) => doctor::run(&options),
         Command::ScriptHost => script_host(),
     };
+    // No program that a script started outlives this one.
+    crate::script::kill_programs();
     match result {
         Ok(exit) => match output::stdout_error() {
             Some(error) => {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::interrupt::interrupted;
 use super::output::{say, say_error, stdout_failed, stdout_is_terminal};
 use super::{CliError, Exit, Place};
 use crate::project::{Load, LoadOptions, ProjectError, keep_loading};
@@ -38,7 +39,7 @@ impl<R: FnMut(Load, Instant) -> String + Send + 'static> Rerun<R> {
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
         runtime.block_on(async {
             tokio::select! {
-                interrupted = tokio::signal::ctrl_c() => match interrupted {
+                interrupted = interrupted() => match interrupted {
                     Ok(()) => Ok(Exit::Interrupted),
                     Err(error) => Err(CliError::Runtime(error)),
                 },

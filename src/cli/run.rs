@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::args::RunOptions;
+use super::interrupt::Signals;
 use super::live_tools::LiveTools;
 use super::output::{say, say_error, stdout_failed};
 use super::show::{Show, show_json};
-use super::trust::ProjectTrust;
+use super::trust::{ProjectTrust, key_wish};
 use super::{CliError, Exit, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
@@ -33,7 +34,11 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     tell_errors(&generation);
     let spec = choose_worker(options, &generation)?;
     let offered = generation.tool_set(&spec);
-    let wanted = wishes(&generation.load, offered.iter().filter_map(|entry| generation.tool(&entry.name)));
+    let mut wanted =
+        wishes(&generation.load, offered.iter().filter_map(|entry| generation.tool(&entry.name)));
+    if options.replay.is_none() && api_key(&spec).is_some() {
+        wanted.extend(key_wish(&generation.load, &spec, options.endpoint.as_deref()));
+    }
     let trust = ProjectTrust::settle(&root, wanted, options.scripts.trust)?;
     let scripts = engine::start(&options.scripts)?;
     let cached = Mutex::default();
@@ -212,17 +217,21 @@ fn exit_of(outcome: &Outcome) -> Exit {
     }
 }
 
-/// Ctrl-C, from the first moment on: none is lost while something else is waited for.
+/// Ctrl-C and its like, from the first moment on: none is lost while something else is waited for.
 struct Interrupts(tokio::sync::mpsc::Receiver<()>);
 
 impl Interrupts {
     fn listen() -> std::io::Result<Self> {
         let (heard, receiver) = tokio::sync::mpsc::channel(2);
-        #[cfg(unix)]
-        let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
-        #[cfg(windows)]
-        let mut signals = tokio::signal::windows::ctrl_c()?;
-        tokio::spawn(async move { while signals.recv().await.is_some() && heard.send(()).await.is_ok() {} });
+        let mut signals = Signals::listen()?;
+        tokio::spawn(async move {
+            loop {
+                signals.next().await;
+                if heard.send(()).await.is_err() {
+                    break;
+                }
+            }
+        });
         Ok(Self(receiver))
     }
 

@@ -66,6 +66,10 @@ fn compare(path: &Path, name: &str, folder: &Path, text: &str) -> Result<bool, C
 fn write(path: &Path, name: &str, text: &str) -> Result<bool, CliError> {
     let unwritable = |source| CliError::Unwritable { path: name.to_owned(), source };
     let shown = clean(name);
+    // Of a link, what it leads to is nobody's to overwrite: the link itself gives way.
+    if path.is_symlink() {
+        std::fs::remove_file(path).map_err(unwritable)?;
+    }
     match read(path).map_err(unwritable)? {
         Some(found) if found == text => say(&format!("unchanged  {shown}")),
         Some(_) => {

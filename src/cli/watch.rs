@@ -1,12 +1,13 @@
 //! `deftool watch`: hold the project loaded, say what each save changes.
 
 use super::args::WatchOptions;
+use super::interrupt::interrupted;
 use super::output::{describe_summary, print, say, say_error};
 use super::trust::not_remembered;
 use super::{CliError, Exit, locate};
 use crate::diagnostic::Summary;
 use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, LiveProject, ProjectError, find_root};
+use crate::project::{Generation, LiveProject, ProjectError, find_root, wishes};
 use crate::text::count;
 
 pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
@@ -29,7 +30,7 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
     say("watching; Ctrl-C ends");
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    match runtime.block_on(tokio::signal::ctrl_c()) {
+    match runtime.block_on(interrupted()) {
         Ok(()) => Ok(Exit::Interrupted),
         Err(error) => Err(CliError::Runtime(error)),
     }
@@ -37,7 +38,7 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
 
 /// What would be asked about before a script runs, and is refused where one runs already.
 fn print_untrusted(generation: &Generation) {
-    for wanted in not_remembered(generation) {
+    for wanted in not_remembered(generation, wishes(&generation.load, generation.tools())) {
         print(&format!("not trusted: {wanted}; see `deftool trust grant`\n"));
     }
 }

@@ -57,7 +57,9 @@ use std::time::Duration;
 
 pub use bytecode::{GlobalAccess, GlobalUse};
 pub use contract::{Contract, LoadProblem, Returned, check_script};
-pub use host::{FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables};
+pub use host::{
+    FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables, kill_programs,
+};
 pub use isolate::{Isolation, ProcessOptions, serve_isolated};
 pub use libraries::{is_known_global, known_globals};
 pub use local::LocalVm;

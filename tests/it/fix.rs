@@ -265,3 +265,32 @@ fn options_that_do_not_go_together_are_wrong_usage() {
     }
     assert_eq!(run(folder.path(), &["--fix", "--diff", "a.eld"]).code, Some(0), "--diff writes nothing");
 }
+
+/// A link in a project that leads out of it is followed for writing only where the user named the file.
+#[cfg(unix)]
+#[test]
+fn what_a_link_leads_to_outside_is_left_alone_unless_it_is_named() {
+    use std::os::unix::fs::symlink;
+
+    let outside = tempfile::tempdir().unwrap();
+    let init = outside.path().join("init.eld");
+    for (commands, after) in [
+        ([&["check", "--fix"][..], &["check", "--fix", "."], &["check", "--fix", "specs"]], GOOD),
+        ([&["fmt"], &["fmt", "."], &["fmt", "specs"]], "(deftool\n :name \"t\")\n"),
+    ] {
+        let bad = if after == GOOD { BAD } else { "(deftool    :name   \"t\")\n" };
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("specs")).unwrap();
+        fs::write(&init, bad).unwrap();
+        symlink(&init, folder.path().join("specs/x.eld")).unwrap();
+        let go = |arguments: &[&str]| Ended::of(command_in(folder.path(), arguments).output().unwrap());
+        for command in commands {
+            let ended = go(command);
+            assert_eq!(ended.code, Some(1), "{command:?} {ended:?}");
+            assert!(ended.stderr.contains("leads out of the project, to "), "{command:?} {ended:?}");
+            assert_eq!(fs::read_to_string(&init).unwrap(), bad, "{command:?}");
+        }
+        go(&[commands[0], &["specs/x.eld"][..]].concat());
+        assert_eq!(fs::read_to_string(&init).unwrap(), after);
+    }
+}

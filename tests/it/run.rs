@@ -226,7 +226,8 @@ fn a_key_is_taken_from_the_variable_that_the_worker_names_and_told_to_nobody() {
     let server = Server::script([Answer::error(401, &[], &format!("bad key {key}")).byte_by_byte()]);
     for json in [&["--json"][..], &[]] {
         let endpoint = server.endpoint();
-        let mut command = project.command(&[&["run", "hello", "--endpoint", &endpoint], json].concat());
+        let mut command =
+            project.command(&[&["run", "hello", "--trust", "--endpoint", &endpoint], json].concat());
         command.env("MY_KEY", key).env("OPENAI_API_KEY", "sk-another-that-is-not-sent");
         let ended = Ended::of(command.output().unwrap());
         assert_eq!(ended.code, Some(1));

@@ -260,6 +260,27 @@ fn definitions_are_written_and_compared() {
     assert!(code == Some(1) && !out.contains("export type X") && says.contains("left out"), "{says}");
 }
 
+/// A clone may hold a link in the place of what is written.
+#[cfg(unix)]
+#[test]
+fn a_link_is_replaced_and_what_it_leads_to_stays() {
+    let folder = project(PLAIN, &[("t.lua", "return function() end")]);
+    let outside = tempfile::tempdir().unwrap();
+    let (there, not_there) = (outside.path().join("rc"), outside.path().join("new"));
+    fs::write(&there, "mine").unwrap();
+    fs::create_dir(folder.path().join("types")).unwrap();
+    let written = folder.path().join("types/deftool.d.luau");
+    for target in [&there, &not_there] {
+        let _ = fs::remove_file(&written);
+        std::os::unix::fs::symlink(target, &written).unwrap();
+        let output = deftool(folder.path(), &["types", "--output", "types"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(written.symlink_metadata().unwrap().is_file());
+        assert_eq!(fs::read_to_string(&written).unwrap(), stdout(&deftool(folder.path(), &["types"])));
+    }
+    assert_eq!((fs::read_to_string(&there).unwrap().as_str(), not_there.exists()), ("mine", false));
+}
+
 #[cfg(feature = "types")]
 mod checked {
     use std::time::Duration;

@@ -100,6 +100,11 @@ fn show(line: &Line) {
     }
 }
 
+/// The value of a variable that holds more than blanks.
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
 /// The names that are listed before the rest is only counted.
 const MAX_NAMES: usize = 8;
 

@@ -3,20 +3,27 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::{Line, counted, list};
-use crate::cli::trust::{Store, StoreError, doubt, not_remembered, state_folder};
+use super::{Line, counted, environment, list};
+use crate::cli::trust::{Store, StoreError, doubt, key_wishes, not_remembered, state_folder};
 use crate::project::{Generation, wishes};
 use crate::text::count;
 
 pub(super) fn check(generation: &Generation) -> Line {
-    let wanted = wishes(&generation.load, generation.tools());
+    let mut wanted = wishes(&generation.load, generation.tools());
+    let tools = wanted.len();
+    wanted.extend(key_wishes(&generation.load, |name| environment(name).is_some()));
     if wanted.is_empty() {
-        return Line::ok("trust", "not needed: no tool wants more than to read the project");
+        return Line::ok("trust", "not needed: nothing wants more than to read the project");
     }
-    let missing: Vec<String> = not_remembered(generation).iter().map(ToString::to_string).collect();
+    let missing: Vec<String> =
+        not_remembered(generation, wanted.clone()).iter().map(ToString::to_string).collect();
     if missing.is_empty() {
-        let many = counted(wanted.len(), "tool");
-        return Line::ok("trust", format!("granted: {many} may use more than the project's own files"));
+        let many = counted(tools, "tool");
+        let keys = match wanted.len() - tools {
+            0 => String::new(),
+            workers => format!(", and {} may send a key", count(workers, "worker")),
+        };
+        return Line::ok("trust", format!("granted: {many} may use more than the project's own files{keys}"));
     }
     let message = format!("not granted: {}", list(&missing));
     Line::warning("trust", message, "read the specs, then `deftool trust grant`")

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::{Line, model};
+use super::{Line, environment, model};
 use crate::cli::CliError;
 use crate::cli::args::DoctorOptions;
+use crate::cli::trust::{key_wish, not_remembered};
 use crate::project::Generation;
 use crate::spec::WorkerSpec;
 use crate::worker::{EndpointOptions, Examination, ProbeError, examine_endpoint, find_endpoint};
@@ -23,6 +24,8 @@ struct Server {
     /// Who names it.
     source: String,
     key_env: String,
+    /// What the project is not trusted with: to send the key that is set.
+    untrusted: Option<String>,
     workers: Vec<WorkerSpec>,
 }
 
@@ -32,7 +35,7 @@ pub(super) fn check(options: &DoctorOptions, generation: Option<&Generation>) ->
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let lines = runtime.block_on(async {
         let mut lines = Vec::new();
-        let (servers, without) = servers(options, workers).await;
+        let (servers, without) = servers(options, generation, workers).await;
         if without {
             lines.push(Line::warning(
                 "endpoint",
@@ -72,12 +75,12 @@ fn workers(options: &DoctorOptions, generation: Option<&Generation>) -> Result<V
     Ok(chosen)
 }
 
-fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
-}
-
 /// The servers of `workers`, and whether one of them has none.
-async fn servers(options: &DoctorOptions, workers: Vec<WorkerSpec>) -> (Vec<Server>, bool) {
+async fn servers(
+    options: &DoctorOptions,
+    generation: Option<&Generation>,
+    workers: Vec<WorkerSpec>,
+) -> (Vec<Server>, bool) {
     let mut servers: BTreeMap<(String, String), Server> = BTreeMap::new();
     let mut local: Option<Option<String>> = None;
     let mut without = false;
@@ -100,13 +103,29 @@ async fn servers(options: &DoctorOptions, workers: Vec<WorkerSpec>) -> (Vec<Serv
         };
         let key_env = worker.api_key_env.clone();
         let same = servers.entry((base.clone(), key_env.clone()));
-        same.or_insert_with(|| Server { base, source, key_env, workers: Vec::new() }).workers.push(worker);
+        let server =
+            same.or_insert_with(|| Server { base, source, key_env, untrusted: None, workers: Vec::new() });
+        if server.untrusted.is_none() {
+            server.untrusted = untrusted(options, generation, &worker);
+        }
+        server.workers.push(worker);
     }
     (servers.into_values().collect(), without)
 }
 
+/// Where the key of `worker` is set, and the project is not trusted to send it: what it is not trusted with.
+fn untrusted(
+    options: &DoctorOptions,
+    generation: Option<&Generation>,
+    worker: &WorkerSpec,
+) -> Option<String> {
+    let (generation, _) = generation.zip(environment(&worker.api_key_env))?;
+    let wish = key_wish(&generation.load, worker, options.endpoint.as_deref())?;
+    not_remembered(generation, vec![wish]).first().map(ToString::to_string)
+}
+
 async fn examine(server: &Server) -> Examination {
-    let key = environment(&server.key_env);
+    let key = environment(&server.key_env).filter(|_| server.untrusted.is_none());
     examine_endpoint(&server.base, key.as_deref().map(str::trim), PATIENCE).await
 }
 
@@ -119,7 +138,11 @@ fn tell(
     let Server { source, key_env, .. } = server;
     let models = match &found.models {
         Ok(models) => models,
-        Err(error) => return vec![failed(error, source, key_env)],
+        Err(error) => {
+            let mut lines = vec![failed(error, source, key_env)];
+            lines.extend(server.untrusted.as_ref().map(|_| key_line(server)));
+            return lines;
+        }
     };
     let base = shown(&server.base);
     let kind = if found.is_llama_cpp { ", a llama.cpp server," } else { "" };
@@ -142,6 +165,10 @@ fn failed(error: &ProbeError, source: &str, key_env: &str) -> Line {
 /// Whether there is a key; never which.
 fn key_line(server: &Server) -> Line {
     let name = &server.key_env;
+    if let Some(wish) = &server.untrusted {
+        let message = format!("{name} is set and was not sent, which takes trust: {wish}");
+        return Line::warning("key", message, "read the spec, then `deftool trust grant`");
+    }
     let is_sendable = |key: &String| key.trim().bytes().all(|byte| byte.is_ascii_graphic());
     match environment(name) {
         Some(key) if !is_sendable(&key) => {

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
 
 use super::super::args::{FuzzOptions, TestOptions};
+use super::super::interrupt::interrupted;
 use super::super::output::say;
 use super::super::trust::ProjectTrust;
 use super::super::{CliError, Exit, Place as Start, engine};
@@ -298,7 +299,7 @@ impl Fuzzing<'_> {
         let ended = self.runtime.block_on(async {
             tokio::select! {
                 ended = self.scripts.call(Arc::clone(script), call, context) => Some(ended),
-                _ = tokio::signal::ctrl_c() => None,
+                _ = interrupted() => None,
             }
         });
         let Some(ended) = ended else {

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::args::TestOptions;
+use super::super::interrupt::interrupted;
 use super::super::trust::ProjectTrust;
 use super::super::{CliError, arguments, script_log};
 use super::run::{Failure, Kind, Place, TestResult, TestRun};
 use crate::project::{Generation, ScriptState, TestScript, Trust};
 use crate::script::{
-    TestFailure, TestFile, TestLimits, TestName, TestSubject, list_tests, remove_test_folders, run_test,
+    TestFailure, TestFile, TestLimits, TestName, TestSubject, kill_programs, list_tests, remove_test_folders,
+    run_test,
 };
 use crate::tool::{ToolError, ToolErrorKind};
 
@@ -196,8 +198,9 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
             tokio::select! {
                 // Nobody sends: it ends when the last thread has.
                 _ = end.recv() => {}
-                _ = tokio::signal::ctrl_c() => {
+                _ = interrupted() => {
                     // Tests are not waited for; what they wrote goes.
+                    kill_programs();
                     remove_test_folders();
                     std::process::exit(INTERRUPTED);
                 }

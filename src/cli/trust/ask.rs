@@ -96,9 +96,8 @@ impl ProjectTrust {
     }
 }
 
-/// What the tools of `generation` want beyond what is remembered of their project.
-pub(in crate::cli) fn not_remembered(generation: &Generation) -> Vec<Wish> {
-    let wanted = wishes(&generation.load, generation.tools());
+/// What of `wanted` is beyond what is remembered of the project of `generation`.
+pub(in crate::cli) fn not_remembered(generation: &Generation, wanted: Vec<Wish>) -> Vec<Wish> {
     if wanted.is_empty() {
         return wanted;
     }
@@ -141,21 +140,20 @@ fn ask(root: &Path, missing: &[Wish]) -> Result<Grants, CliError> {
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         let wanted: Vec<String> = missing.iter().map(ToString::to_string).collect();
         return Err(CliError::Usage(format!(
-            "this project is not trusted with what its tools want: {}; read the specs, then `deftool trust grant` \
+            "this project is not trusted with what it wants: {}; read the specs, then `deftool trust grant` \
              remembers it, and `--trust` allows this run alone",
             wanted.join("; ")
         )));
     }
     let project = one_line(root.to_string_lossy().into_owned());
-    say(&format!("The tools of {project} want more than its own files:"));
+    say(&format!("More than its own files is wanted in {project}:"));
     let mut given = Grants::default();
     for wish in missing {
         say(&format!("  {wish}"));
         given.add(wish.grants.clone());
     }
     // Below a list that is too long for the screen, so that its length is seen.
-    let (grants, tools) = (count(given.len(), "permission"), count(missing.len(), "tool"));
-    say(&format!("In all {grants} for {tools}."));
+    say(&format!("In all {}.", count(given.len(), "permission")));
     let mut err = std::io::stderr().lock();
     let question = paint("Trust the project with this, now and later?", anstyle::AnsiColor::Yellow);
     let _ = write!(anstream::AutoStream::auto(&mut err), "{question} [y/N] ");

@@ -5,6 +5,7 @@
 //! permissions: scripts may change, a permission that is not in the set is asked about again.
 
 mod ask;
+mod key;
 mod state;
 mod store;
 
@@ -13,6 +14,7 @@ use std::path::Path;
 use serde::Serialize;
 
 pub(super) use ask::{ProjectTrust, not_remembered};
+pub(super) use key::{key_wish, key_wishes};
 pub(super) use state::{doubt, state_folder};
 pub(super) use store::{Projects, Store, StoreError};
 
@@ -72,10 +74,12 @@ fn grant(store: &Store, folder: Option<&Path>) -> Result<Exit, CliError> {
     let place = locate(folder)?;
     let root = find_root(&place.folder)?;
     let generation = Generation::load(&root, &place.current, None)?;
-    let wanted = wishes(&generation.load, generation.tools());
+    let mut wanted = wishes(&generation.load, generation.tools());
+    // Set or not: the shell that runs it may be another.
+    wanted.extend(key_wishes(&generation.load, |_| true));
     let shown = one_line(root.to_string_lossy().into_owned());
     if wanted.is_empty() {
-        say(&format!("nothing to grant: the tools of {shown} want no more than to read its own files"));
+        say(&format!("nothing to grant: {shown} wants no more than to read its own files"));
         return Ok(Exit::Clean);
     }
     let key = ask::key_of(&root).ok_or_else(|| {

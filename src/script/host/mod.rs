@@ -26,6 +26,7 @@ use std::sync::Arc;
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 
 pub use docs::{FunctionDoc, TableDoc, ValueDoc};
+pub use process::kill_programs;
 pub(super) use task::TaskThread;
 
 use super::Script;

@@ -286,18 +286,30 @@ fn an_interrupted_command_takes_its_programs_along() {
     std::fs::write(folder.path().join("specs/linger.eld"), spec).unwrap();
     let source = "return function() process.run({ 'sh', '-c', [[trap '' TERM INT; echo $$ > id; exec sleep 300]] }) end\n";
     std::fs::write(folder.path().join("scripts/linger.lua"), source).unwrap();
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_deftool"))
-        .args(["call", "linger", "--trust"])
-        .current_dir(folder.path())
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+    let test = "test('t', function() temp.write('a', '') tool.load('linger')() end)\n";
+    std::fs::write(folder.path().join("scripts/linger_test.lua"), test).unwrap();
+    let temporary = folder.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
     let id = || std::fs::read_to_string(folder.path().join("id")).unwrap_or_default().trim().to_owned();
-    assert!(comes_true(|| !id().is_empty()));
-    assert!(is_alive(&id()));
-    std::process::Command::new("kill").arg("-INT").arg(command.id().to_string()).status().unwrap();
-    assert_eq!(command.wait().unwrap().code(), Some(130));
-    assert!(comes_true(|| !is_alive(&id())), "{}", id());
+    let commands = [&["call", "linger", "--trust"][..], &["test", "--trust"]];
+    for (arguments, signal) in
+        commands.iter().flat_map(|command| ["-INT", "-TERM", "-HUP"].map(|signal| (*command, signal)))
+    {
+        let _ = std::fs::remove_file(folder.path().join("id"));
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_deftool"))
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("TMPDIR", &temporary)
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        assert!(comes_true(|| !id().is_empty()), "{arguments:?}");
+        assert!(is_alive(&id()));
+        std::process::Command::new("kill").arg(signal).arg(command.id().to_string()).status().unwrap();
+        assert_eq!(command.wait().unwrap().code(), Some(130), "{arguments:?} {signal}");
+        assert!(comes_true(|| !is_alive(&id())), "{arguments:?} {signal} {}", id());
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{arguments:?} {signal}");
+    }
 }

@@ -7,13 +7,28 @@
 use std::io::{Error, Result};
 use std::os::unix::process::CommandExt as _;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::sync::oneshot;
 
 use crate::script::control::{Leash, lock};
+
+/// The programs that run, and those that ended lately.
+static THERE: Mutex<Vec<Weak<Group>>> = Mutex::new(Vec::new());
+/// Whether no more are started. Held while one starts, so that none is started unseen.
+static ENDING: RwLock<bool> = RwLock::new(false);
+
+/// Kills the programs of all scripts, and lets no more be started: for a process that ends now.
+pub fn kill_programs() {
+    *ENDING.write().unwrap_or_else(PoisonError::into_inner) = true;
+    for group in lock(&THERE).drain(..) {
+        if let Some(group) = group.upgrade() {
+            group.kill();
+        }
+    }
+}
 
 /// What a program hangs on, from before its start: pulled, it kills the program with its group, or keeps it from
 /// starting.
@@ -123,13 +138,18 @@ struct Waiting {
 }
 
 fn spawn(mut command: Command, rein: &Rein) -> Result<(Child, Waiting)> {
-    if rein.is_pulled() {
+    let ending = ENDING.read().unwrap_or_else(PoisonError::into_inner);
+    if *ending || rein.is_pulled() {
         return Err(Error::other("the call has ended"));
     }
     let mut child = command.process_group(0).spawn()?;
     let id = Pid::from_raw(child.id().cast_signed()).ok_or_else(|| Error::other("it has no number"))?;
     let group = Arc::new(Group { id, reaped: Mutex::new(false) });
     rein.hold(&group);
+    let mut there = lock(&THERE);
+    there.retain(|group| group.strong_count() > 0);
+    there.push(Arc::downgrade(&group));
+    drop((there, ending));
     let (sender, ended) = oneshot::channel();
     let held = Child {
         stdin: child.stdin.take(),

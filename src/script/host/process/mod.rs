@@ -54,7 +54,13 @@ pub(super) const DOC: TableDoc = TableDoc {
 };
 
 #[cfg(unix)]
+pub use child::kill_programs;
+#[cfg(unix)]
 pub(super) use table::table;
+
+/// There are none.
+#[cfg(not(unix))]
+pub fn kill_programs() {}
 
 #[cfg(not(unix))]
 pub(super) fn table(

@@ -1,0 +1,42 @@
+//! The key of a worker: a variable of the user's that a spec sends to a server.
+//!
+//! Whoever wrote the spec chose the variable, the server, or both, so that is a wish like those of tools. What the user
+//! said is none: an endpoint from the command line or from `OPENAI_BASE_URL`, with the variable that no spec names.
+
+use std::collections::BTreeSet;
+
+use url::Url;
+
+use crate::project::{Grants, Load, Wish};
+use crate::spec::WorkerSpec;
+use crate::text::Location;
+
+/// What `worker` wants; `named` is the endpoint that the user named in place of the spec's. Whether the variable is set is
+/// the caller's to ask.
+pub(in crate::cli) fn key_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>) -> Option<Wish> {
+    let server = if named.is_some() { None } else { worker.endpoint.as_deref() };
+    let is_default = worker.api_key_env == WorkerSpec::named("").api_key_env;
+    if server.is_none() && is_default {
+        return None;
+    }
+    let grants = Grants {
+        net: server.and_then(host_of).into_iter().collect(),
+        env: BTreeSet::from([worker.api_key_env.clone()]),
+        ..Grants::default()
+    };
+    let at = worker.source.map(|source| Location { source, span: worker.name.span });
+    let place = at.map(|at| load.sources.describe(at)).unwrap_or_default();
+    Some(Wish { tool: format!("worker `{}`", worker.name.value), place, grants })
+}
+
+/// What the workers of a project want, as far as `is_set` says that a variable is set.
+pub(in crate::cli) fn key_wishes(load: &Load, is_set: impl Fn(&str) -> bool) -> Vec<Wish> {
+    let workers = load.workers.iter().filter(|worker| worker.valid && is_set(&worker.api_key_env));
+    workers.filter_map(|worker| key_wish(load, worker, None)).collect()
+}
+
+/// Host and port. A URL that is none reaches nobody.
+fn host_of(endpoint: &str) -> Option<String> {
+    let url = Url::parse(endpoint.trim()).ok()?;
+    Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+}
