@@ -373,6 +373,29 @@ fn tests_are_held_to_what_is_trusted() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
+/// A program gets the variables of the spec, whatever stands in for `env`.
+#[cfg(unix)]
+#[test]
+fn variables_of_programs_are_trusted_though_env_is_replaced() {
+    let project = Project::new();
+    project.write(
+        "specs/a.eld",
+        "(deftool :name \"show\" :description \"Show the home.\" :args () :allow (:run [\"printenv\"] :env [\"HOME\"]))",
+    );
+    project
+        .write("scripts/show.lua", "return function() return process.run({ 'printenv', 'HOME' }).stdout end");
+    let tests = "
+        test('passed', function() tool.load('show', { env = { get = mock('x') } })({}) end)
+        test('no program', function()
+          local show = tool.load('show', { env = { get = mock('x') }, grants = { run = {} } })
+          expect(function() show({}) end).fails({ kind = 'permission', message = 'printenv is not allowed' })
+        end)";
+    project.write("scripts/show_test.lua", tests);
+    let ended = project.run(&["test"]);
+    assert!(ended.stdout.contains("FAIL passed") && ended.stdout.contains("ok   no program"), "{ended:?}");
+    assert!(ended.stdout.contains("HOME"), "{ended:?}");
+}
+
 /// A tool that may move files can bring a link into the test's folder, or put one where another tool's grant is.
 #[cfg(unix)]
 #[test]
