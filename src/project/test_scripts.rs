@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::cache::MOST_OF_SCRIPT;
 use super::discover::{clean, tests_in};
+use super::outside::refuse_outside;
 use super::read::{display_name, read_regular};
 use super::scripts::script_places;
 use super::{Load, ProjectError};
@@ -53,6 +54,7 @@ pub fn find_tests(
 }
 
 fn read_test(path: &Path, root: &Path, from: &Path) -> std::io::Result<Script> {
+    refuse_outside(&clean(root), &clean(path))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let mut script = Script::new(stem, display_name(path, from), read_regular(path, MOST_OF_SCRIPT)?.bytes);
     script.permissions.read = vec![PathGrant::new(".", root)];
@@ -63,7 +65,12 @@ fn read_test(path: &Path, root: &Path, from: &Path) -> std::io::Result<Script> {
 
 /// The modules that `script` requires, and those that they require. What is not there is told by `require`, when it is run.
 fn modules_of(script: &Script, root: &Path, from: &Path) -> Vec<Arc<Module>> {
-    let library = clean(&root.join("scripts/lib"));
+    let root = clean(root);
+    let library = root.join("scripts/lib");
+    let read = |path: &Path| {
+        let is_inside = path.starts_with(&library) && refuse_outside(&root, path).is_ok();
+        is_inside.then(|| read_regular(path, MOST_OF_SCRIPT).ok())?
+    };
     let mut found: Vec<Arc<Module>> = Vec::new();
     let mut seen = HashSet::new();
     let mut pending = vec![(script.file.clone(), Arc::clone(&script.source))];
@@ -74,11 +81,11 @@ fn modules_of(script: &Script, root: &Path, from: &Path) -> Vec<Arc<Module>> {
                 continue;
             }
             let place = ["lua", "luau"].map(|extension| format!("{path}.{extension}"));
-            let read = place.into_iter().find_map(|name| {
-                let path = clean(&from.join(&name));
-                Some((name, path.starts_with(&library).then(|| read_regular(&path, MOST_OF_SCRIPT).ok())??))
+            let found_here = place.into_iter().find_map(|name| {
+                let file = read(&clean(&from.join(&name)))?;
+                Some((name, file))
             });
-            if let Some((name, bytes)) = read {
+            if let Some((name, bytes)) = found_here {
                 let module = Arc::new(Module::new(name.clone(), bytes.bytes));
                 pending.push((name, Arc::clone(&module.source)));
                 found.push(module);
