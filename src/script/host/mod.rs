@@ -30,6 +30,7 @@ pub(super) use task::TaskThread;
 use super::Script;
 use super::control::{Answer, Control};
 use super::error::{HostError, clean};
+use super::permission::Permissions;
 use crate::tool::{CallContext, ToolErrorKind};
 
 /// How serious a log line is.
@@ -167,6 +168,9 @@ pub(super) struct Host {
     spoiled: Cell<bool>,
     /// What the call has written.
     spent: Arc<fs::Spent>,
+    permissions: Permissions,
+    /// What the call may do with files.
+    grants: RefCell<Arc<fs::Grants>>,
     sink: ScriptSink,
 }
 
@@ -203,6 +207,8 @@ impl Host {
             output: Cell::new(0),
             spoiled: Cell::new(false),
             spent: Arc::default(),
+            permissions: script.permissions.clone(),
+            grants: RefCell::default(),
             sink,
         }
     }
@@ -214,6 +220,8 @@ impl Host {
         self.events.set(0);
         self.output.set(0);
         self.spent.reset();
+        let pins = control.pins(&self.permissions);
+        self.grants.replace(Arc::new(fs::Grants::new(&self.permissions, pins)));
     }
 
     /// Has the state dropped after the call.
@@ -358,7 +366,7 @@ pub(super) fn install(
         (task::DOC, task::table(lua, host, marks)?),
         (log::DOC, log::table(lua, host)?),
         (tool::DOC, tool::table(lua, host, marks)?),
-        (fs::DOC, fs::table(lua, host, marks, script)?),
+        (fs::DOC, fs::table(lua, host, marks)?),
         (http::DOC, http::table(lua, host, marks, script)?),
         (process::DOC, process::table(lua, host, script)?),
         (env::DOC, env::table(lua, host, script)?),
