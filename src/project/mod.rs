@@ -16,6 +16,7 @@ mod loader;
 mod look;
 mod modules;
 mod names;
+mod outside;
 mod overlay;
 mod parallel;
 mod read;

@@ -75,7 +75,7 @@ impl Unit {
             let (requirer, line, file) = (here.path.clone(), require.line, Arc::clone(&here.file));
             let what = match place_of(&lib, &requirer, require) {
                 Err(fault) => Some(fault),
-                Ok((wanted, place)) => match unit.add(cache, &place, from) {
+                Ok((wanted, place)) => match unit.add(cache, root, &place, from) {
                     Added::Absent => {
                         let advice = advice_for(cache, &lib, &place, &requirer, from);
                         Some(ModuleFault::Missing { wanted, advice })
@@ -118,7 +118,7 @@ impl Unit {
     }
 
     /// Takes in the module that `place` names without its extension. There are so few that looking at all of them does.
-    fn add(&mut self, cache: &Cache, place: &Path, from: &Path) -> Added {
+    fn add(&mut self, cache: &Cache, root: &Path, place: &Path, from: &Path) -> Added {
         let places =
             ["lua", "luau"].map(|extension| PathBuf::from(format!("{}.{extension}", place.display())));
         let is_full = self.parts.len() > MAX_MODULES;
@@ -133,7 +133,7 @@ impl Unit {
                 self.missing.push(path);
                 continue;
             }
-            return match read_script(cache, &path, from) {
+            return match read_script(cache, root, &path, from) {
                 Ok(file) => {
                     self.parts.push(Part { path, file });
                     Added::New(self.parts.len() - 1)
@@ -152,9 +152,9 @@ impl Unit {
     }
 
     /// Whether its files are still the same.
-    pub(super) fn is_current(&self, cache: &Cache, from: &Path) -> bool {
+    pub(super) fn is_current(&self, cache: &Cache, root: &Path, from: &Path) -> bool {
         let is_same = |part: &Part| {
-            read_script(cache, &part.path, from).is_ok_and(|file| Arc::ptr_eq(&file, &part.file))
+            read_script(cache, root, &part.path, from).is_ok_and(|file| Arc::ptr_eq(&file, &part.file))
         };
         self.parts.iter().all(is_same) && self.missing.iter().all(|path| cache.look(path).is_none())
     }

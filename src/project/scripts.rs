@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use super::cache::{Cache, MOST_OF_SCRIPT, OfBytes, key_of};
 use super::discover::scripts_folder;
 use super::modules::Unit;
+use super::outside::refuse_outside;
 use super::read::display_name;
 use super::script_findings::Teller;
 use super::{Load, LoadedTool, ScriptState, parallel};
@@ -98,11 +99,17 @@ impl ScriptFile {
     }
 }
 
-/// Reads the file of a script or module.
+/// Reads the file of a script or module of the project at `root`.
 ///
 /// # Errors
-/// Why it cannot be read.
-pub(super) fn read_script(cache: &Cache, path: &Path, from: &Path) -> std::io::Result<Arc<ScriptFile>> {
+/// Why it cannot be read; that it lies elsewhere.
+pub(super) fn read_script(
+    cache: &Cache,
+    root: &Path,
+    path: &Path,
+    from: &Path,
+) -> std::io::Result<Arc<ScriptFile>> {
+    refuse_outside(root, path)?;
     let make = |bytes: Vec<u8>| ScriptFile {
         requires: required(&bytes),
         script: Script::new("", display_name(path, from), bytes),
@@ -167,7 +174,7 @@ impl KeptTool {
         let mut unit = Unit::default();
         let examined = match Found::among(&places, cache) {
             None => Examined::Missing,
-            Some(found) => match read_script(cache, &found.path, from) {
+            Some(found) => match read_script(cache, root, &found.path, from) {
                 Err(error) => Examined::Unreadable(found, error.to_string()),
                 Ok(file) => {
                     unit = Unit::of(cache, root, &found.path, &file, from);
@@ -203,7 +210,7 @@ impl KeptTool {
                 there.next() == Some(&found.path) && there.next() == found.twin.as_ref()
             }
         };
-        is_found && self.unit.is_current(cache, from)
+        is_found && self.unit.is_current(cache, &self.root, from)
     }
 
     fn named_script(&self) -> Option<(&str, &Arc<Script>)> {

@@ -53,7 +53,7 @@ pub fn find_tests(
 
 /// What is not there of the modules is told by `require`, when it is run.
 fn read_test(cache: &Cache, path: &Path, root: &Path, from: &Path) -> std::io::Result<Script> {
-    let file = read_script(cache, path, from)?;
+    let file = read_script(cache, root, path, from)?;
     let mut script = file.script.for_tool(path.file_stem().unwrap_or_default().to_string_lossy());
     script.permissions.read = vec![PathGrant::new(".", root)];
     script.root = Some(root.to_owned());

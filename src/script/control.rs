@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::interrupt::Switch;
+use super::permission::{Permissions, Pins};
 use crate::tool::{ToolError, ToolErrorKind};
 
 /// How long after its deadline a call is answered for its thread, when that thread does not.
@@ -63,6 +64,8 @@ pub(super) struct Control {
     waker: AtomicWaker,
     answer: Mutex<Option<oneshot::Sender<Answer>>>,
     leashes: Mutex<Vec<Weak<dyn Leash>>>,
+    /// Where its grants led when it was asked for.
+    pins: OnceLock<Arc<Pins>>,
 }
 
 /// Something outside the script that ends with its call, at once and from whatever thread stops it: the script's own
@@ -84,7 +87,13 @@ impl Control {
             waker: AtomicWaker::new(),
             answer: Mutex::new(answer),
             leashes: Mutex::default(),
+            pins: OnceLock::new(),
         })
+    }
+
+    /// Where the grants of the call, `permissions`, led when this was first asked.
+    pub(super) fn pins(&self, permissions: &Permissions) -> Arc<Pins> {
+        Arc::clone(self.pins.get_or_init(|| Arc::new(Pins::of(permissions))))
     }
 
     /// The call's time limit.

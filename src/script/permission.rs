@@ -59,3 +59,36 @@ pub struct Permissions {
     /// `:env`: environment variables.
     pub env: Vec<String>,
 }
+
+/// Where the granted files and folders of a call were, links followed, when it was asked for. What a grant allows was
+/// decided then: where a name leads elsewhere since, another tool may have moved a link there.
+#[derive(Debug, Default)]
+pub(super) struct Pins(Vec<(PathBuf, PathBuf)>);
+
+impl Pins {
+    /// Where the grants of `permissions` lead now.
+    pub(super) fn of(permissions: &Permissions) -> Self {
+        let grants = permissions.read.iter().chain(&permissions.write);
+        Self(grants.map(|grant| plain(&grant.path)).map(|path| (place(&path), path)).collect())
+    }
+
+    /// Whether `granted`, a [`plain`] path of a grant, leads where it did. What was not there may be there now, unless a link
+    /// leads to it.
+    pub(super) fn hold(&self, granted: &Path) -> bool {
+        let now = place(granted);
+        self.0.iter().all(|(then, path)| path != granted || *then == now)
+    }
+}
+
+/// `path` with the links followed of what there is of it.
+fn place(path: &Path) -> PathBuf {
+    let known = path.ancestors().find_map(|above| Some((std::fs::canonicalize(above).ok()?, above)));
+    match known {
+        Some((real, above)) => match path.strip_prefix(above) {
+            Ok(rest) if rest.as_os_str().is_empty() => real,
+            Ok(rest) => real.join(rest),
+            Err(_) => real,
+        },
+        None => path.to_owned(),
+    }
+}

@@ -152,9 +152,11 @@ impl ScriptRunner {
             });
         }
         let shared = Arc::clone(&self.shared);
+        let (sender, receiver) = oneshot::channel();
+        let control = Control::new(timeout, Some(sender));
+        // Before it waits for its turn: what runs meanwhile may move links.
+        control.pins(&script.permissions);
         Box::pin(async move {
-            let (sender, receiver) = oneshot::channel();
-            let control = Control::new(timeout, Some(sender));
             let _canceller = CancelOnDrop(Arc::clone(&control));
             let file = script.file.clone();
             submit(&shared, Job { script, call, context, control })?;

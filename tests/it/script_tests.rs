@@ -386,6 +386,69 @@ fn tests_are_held_to_what_is_trusted() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
+/// A program gets the variables of the spec, whatever stands in for `env`.
+#[cfg(unix)]
+#[test]
+fn variables_of_programs_are_trusted_though_env_is_replaced() {
+    let project = Project::new();
+    project.write(
+        "specs/a.eld",
+        "(deftool :name \"show\" :description \"Show the home.\" :args () :allow (:run [\"printenv\"] :env [\"HOME\"]))",
+    );
+    project
+        .write("scripts/show.lua", "return function() return process.run({ 'printenv', 'HOME' }).stdout end");
+    let tests = "
+        test('passed', function() tool.load('show', { env = { get = mock('x') } })({}) end)
+        test('no program', function()
+          local show = tool.load('show', { env = { get = mock('x') }, grants = { run = {} } })
+          expect(function() show({}) end).fails({ kind = 'permission', message = 'printenv is not allowed' })
+        end)";
+    project.write("scripts/show_test.lua", tests);
+    let ended = project.run(&["test"]);
+    assert!(ended.stdout.contains("FAIL passed") && ended.stdout.contains("ok   no program"), "{ended:?}");
+    assert!(ended.stdout.contains("HOME"), "{ended:?}");
+}
+
+/// A clone's links read nothing outside of it: neither as scripts nor as modules nor as tests.
+#[cfg(unix)]
+#[test]
+fn scripts_that_lead_out_of_the_project_are_refused() {
+    let (project, outside) = (project(), tempfile::tempdir().unwrap());
+    let secret = outside.path().join("secret.lua");
+    fs::write(&secret, "return function() return 'hunter2' end").unwrap();
+    let link = |name: &str| {
+        let _ = fs::remove_file(project.path(name));
+        std::os::unix::fs::symlink(&secret, project.path(name)).unwrap();
+    };
+    let refused = |arguments: &[&str]| {
+        let ended = project.run(arguments);
+        assert_ne!(ended.code, Some(0), "{arguments:?} {ended:?}");
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!said.contains("hunter2"), "{arguments:?} {ended:?}");
+        assert!(said.contains("leads out of the project, to"), "{arguments:?} {ended:?}");
+    };
+    link("scripts/other.lua");
+    refused(&["check"]);
+    refused(&["call", "other"]);
+    project.write("scripts/lib/own.lua", "return function() return 1 end");
+    link("scripts/lib/s.lua");
+    fs::remove_file(project.path("scripts/other.lua")).unwrap();
+    project.write("scripts/other.lua", "return require('./lib/s')");
+    refused(&["check"]);
+    project.write("scripts/other.lua", OTHER);
+    project.write("scripts/lib_test.lua", "test('lib', function() expect(require('./lib/s')()).is('x') end)");
+    let ended = project.run(&["test", "scripts/lib_test.lua"]);
+    assert!(ended.code == Some(1) && !ended.stdout.contains("hunter2"), "{ended:?}");
+    link("scripts/lib_test.lua");
+    refused(&["test"]);
+    // A whole folder may be elsewhere: that is how some keep their scripts.
+    fs::remove_file(project.path("scripts/lib_test.lua")).unwrap();
+    fs::remove_file(project.path("scripts/lib/s.lua")).unwrap();
+    fs::rename(project.path("scripts"), outside.path().join("scripts")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("scripts"), project.path("scripts")).unwrap();
+    assert_eq!(project.run(&["test"]).code, Some(0));
+}
+
 /// A tool that may move files can bring a link into the test's folder, or put one where another tool's grant is.
 #[cfg(unix)]
 #[test]

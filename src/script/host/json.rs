@@ -13,8 +13,8 @@ use crate::script::error::HostError;
 
 /// Longest text that is decoded, in bytes; the decoded tree is briefly held outside the script's memory limit.
 const MAX_TEXT: usize = 8 << 20;
-/// Most commas, braces and brackets in it.
-const MAX_MARKS: usize = 500_000;
+/// Most commas, braces and brackets in it; a small object takes some hundred times its text.
+const MAX_MARKS: usize = 100_000;
 
 pub(super) const DOC: TableDoc = TableDoc {
     values: &[ValueDoc {
@@ -29,7 +29,7 @@ pub(super) const DOC: TableDoc = TableDoc {
             "The value of a JSON text. Arrays stay arrays when they are encoded again; null is `json.null`.",
         )
         .fails(
-            "A text that is not JSON, is longer than 8 MiB or has more than 500,000 values; an integer beyond 2^53, by its \
+            "A text that is not JSON, is longer than 8 MiB or has more than 100,000 values; an integer beyond 2^53, by its \
              path, unless `big_integers = \"string\"` asks for its digits.",
         )
         .as_in("local body = json.decode('{\"n\": [1, 2]}')\nreturn body.n[1]"),

@@ -32,6 +32,7 @@ pub(super) use task::TaskThread;
 use super::Script;
 use super::control::{Answer, Control};
 use super::error::{HostError, clean};
+use super::permission::Permissions;
 use crate::tool::{CallContext, ToolErrorKind};
 
 /// How serious a log line is.
@@ -169,6 +170,9 @@ pub(super) struct Host {
     spoiled: Cell<bool>,
     /// What the call has written.
     spent: Arc<spent::Spent>,
+    permissions: Permissions,
+    /// What the call may do with files.
+    grants: RefCell<Arc<fs::Grants>>,
     sink: ScriptSink,
 }
 
@@ -205,6 +209,8 @@ impl Host {
             output: Cell::new(0),
             spoiled: Cell::new(false),
             spent: Arc::default(),
+            permissions: script.permissions.clone(),
+            grants: RefCell::default(),
             sink,
         }
     }
@@ -216,6 +222,8 @@ impl Host {
         self.events.set(0);
         self.output.set(0);
         self.spent.reset();
+        let pins = control.pins(&self.permissions);
+        self.grants.replace(Arc::new(fs::Grants::new(&self.permissions, pins)));
     }
 
     /// Has the state dropped after the call.
@@ -360,7 +368,7 @@ pub(super) fn install(
         (task::DOC, task::table(lua, host, marks)?),
         (log::DOC, log::table(lua, host)?),
         (tool::DOC, tool::table(lua, host, marks)?),
-        (fs::DOC, fs::table(lua, host, marks, script)?),
+        (fs::DOC, fs::table(lua, host, marks)?),
         (http::DOC, http::table(lua, host, marks, script)?),
         (process::DOC, process::table(lua, host, script)?),
         (env::DOC, env::table(lua, host, script)?),

@@ -91,12 +91,15 @@ impl Bounds<'_> {
             let outside = list.iter().filter(|grant| is_real("fs") && !self.is_in_folder(&grant.path));
             outside.cloned().collect()
         };
+        // A program gets them, too.
+        let are_passed = !permissions.run.is_empty() && is_real("process");
+        let env = if are_passed { permissions.env.clone() } else { words("env", &permissions.env) };
         Permissions {
             net: words("http", &permissions.net),
             read: paths(&permissions.read),
             write: paths(&permissions.write),
             run: words("process", &permissions.run),
-            env: words("env", &permissions.env),
+            env,
         }
     }
 

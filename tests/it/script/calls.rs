@@ -54,6 +54,9 @@ fn an_error_names_file_and_line_and_has_a_traceback() {
     assert_eq!(error.message, "scripts/probe.lua:1: from a table");
     let error = run_source("return function()\n json.decode('{') end").unwrap_err();
     assert!(error.message.starts_with("scripts/probe.lua:2: json.decode: EOF"), "{error}");
+    let error =
+        run_source("return function() json.decode('[' .. string.rep('0,', 100001) .. '0]') end").unwrap_err();
+    assert!(error.message.contains("json.decode: more than 100000 values"), "{error}");
     let caught = run_source("return function() local _, e = pcall(json.decode, '{') return e end").unwrap();
     assert!(caught.as_str().unwrap().starts_with("scripts/probe.lua:1: json.decode: EOF"), "{caught}");
 }

@@ -503,6 +503,49 @@ fn a_grant_may_be_a_link() {
     assert_eq!(ground.text("real/b"), "b");
 }
 
+/// Where a grant leads is trusted, or not, when a call is asked for; a link that is moved there during the call is not followed.
+#[cfg(unix)]
+#[test]
+fn a_grant_stays_where_it_was_for_a_call() {
+    use std::os::unix::fs::symlink;
+
+    let read = "fs.write('box/ready', '') repeat task.wait(0.005) until fs.stat('box/go')
+                local ok, told = pcall(fs.read, 'data/f') return tostring(told)";
+    for (was, becomes, expected) in [
+        (None, Some("outside"), "fs.read: data leads elsewhere than when the call began"),
+        (Some("real"), Some("outside"), "fs.read: data leads elsewhere than when the call began"),
+        (Some("real"), Some("real"), "inside"),
+        (None, None, "made"),
+    ] {
+        let files = [("outside/f", "CANARY"), ("real/f", "inside"), ("box/.keep", "")];
+        let ground = Ground::new(&["data", "box"], &["box"], &files);
+        let root = ground.folder.path().to_path_buf();
+        let link = |target: &str| {
+            let _ = std::fs::remove_file(root.join("data"));
+            symlink(root.join(target), root.join("data")).unwrap();
+        };
+        if let Some(was) = was {
+            link(was);
+        }
+        let said = std::thread::scope(|scope| {
+            let call = scope.spawn(|| ground.run(read));
+            while !root.join("box/ready").exists() && !call.is_finished() {
+                std::thread::yield_now();
+            }
+            match becomes {
+                Some(becomes) => link(becomes),
+                None => {
+                    std::fs::create_dir(root.join("data")).unwrap();
+                    std::fs::write(root.join("data/f"), "made").unwrap();
+                }
+            }
+            std::fs::write(root.join("box/go"), "").unwrap();
+            call.join().unwrap().unwrap()
+        });
+        assert!(said.as_str().unwrap().contains(expected), "{was:?} {becomes:?} {said}");
+    }
+}
+
 #[test]
 fn a_call_has_quotas() {
     let ground = Ground::new(&[], &["."], &[]);

@@ -427,6 +427,14 @@ impl Disk {
             fs::write(folder.join(format!("tool{tool}.lua")), script_text(version)).unwrap();
         }
     }
+
+    /// Where what a link at `path` leads to is kept: of scripts within the project, which they must not leave.
+    fn store_of(&self, path: &Path) -> PathBuf {
+        let is_script = path.extension().is_some_and(|extension| extension == "lua");
+        let store = if is_script { self.root.join(".store") } else { self.store.clone() };
+        fs::create_dir_all(&store).unwrap();
+        store
+    }
 }
 
 fn in_pieces(file: &mut fs::File, text: &str) {
@@ -468,17 +476,19 @@ fn link_files(disk: &Disk, version: u64) {
     disk.each(version, |path, text| {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let name = format!("{version}-{}", path.file_name().unwrap().to_str().unwrap());
-        fs::write(disk.store.join(&name), text).unwrap();
-        swap_link(&disk.store.join(&name), path);
+        let target = disk.store_of(path).join(&name);
+        fs::write(&target, text).unwrap();
+        swap_link(&target, path);
     });
 }
 
 /// From the project to a link elsewhere, and from there to a file.
 fn chain_links(disk: &Disk, version: u64) {
-    let (links, files) = (disk.store.join("links"), disk.store.join(format!("files-{version}")));
-    fs::create_dir_all(&links).unwrap();
-    fs::create_dir_all(&files).unwrap();
     disk.each(version, |path, text| {
+        let store = disk.store_of(path);
+        let (links, files) = (store.join("links"), store.join(format!("files-{version}")));
+        fs::create_dir_all(&links).unwrap();
+        fs::create_dir_all(&files).unwrap();
         let name = path.file_name().unwrap();
         fs::write(files.join(name), text).unwrap();
         swap_link(&files.join(name), &links.join(name));

@@ -7,12 +7,14 @@
 //! absolute links and links that lead out.
 //!
 //! A granted folder is opened at each use, not once: one that was replaced meanwhile (a checkout, a mount) is seen, and
-//! who can replace it could have changed what is in it.
+//! who can replace it could have changed what is in it. But it has to be where it was when the call was asked for
+//! ([`Pins`]): what the user trusts a tool with is compared then, and another tool may move a link there since.
 
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata};
@@ -20,7 +22,7 @@ use cap_std::fs::{Dir, Metadata};
 use super::open::open_folder;
 use super::{failed, shown, wrong};
 use crate::script::error::HostError;
-use crate::script::permission::{PathGrant, Permissions, plain};
+use crate::script::permission::{PathGrant, Permissions, Pins, plain};
 use crate::syntax::quoted;
 use crate::tool::ToolErrorKind;
 
@@ -46,9 +48,11 @@ impl Need {
 }
 
 /// What the spec grants.
-pub(super) struct Grants {
+#[derive(Default)]
+pub(in crate::script::host) struct Grants {
     read: Vec<PathGrant>,
     write: Vec<PathGrant>,
+    pins: Arc<Pins>,
 }
 
 /// A path beneath a granted folder.
@@ -75,8 +79,9 @@ pub(super) struct Leaf {
 }
 
 impl Grants {
-    pub(super) fn new(permissions: &Permissions) -> Self {
-        Self { read: permissions.read.clone(), write: permissions.write.clone() }
+    /// Those of a call, where `pins` say.
+    pub(in crate::script::host) fn new(permissions: &Permissions, pins: Arc<Pins>) -> Self {
+        Self { read: permissions.read.clone(), write: permissions.write.clone(), pins }
     }
 
     /// Opens the grant that covers `path` for `need`.
@@ -86,6 +91,9 @@ impl Grants {
             self.of(need).filter_map(|grant| Some((grant.rest(&wanted)?, grant))).collect();
         covering.sort_by_key(|(rest, _)| rest.components().count());
         for (rest, grant) in covering {
+            if !self.pins.hold(&plain(&grant.path)) {
+                return Err(moved(grant));
+            }
             if let Some(place) = enter(need, grant, rest, path)? {
                 return Ok(place);
             }
@@ -146,6 +154,13 @@ impl Grants {
             ),
         }
     }
+}
+
+fn moved(grant: &PathGrant) -> HostError {
+    let name = shown(&grant.name);
+    let message =
+        format!("{name} leads elsewhere than when the call began; call the tool again, if that is intended");
+    HostError { kind: ToolErrorKind::Permission, message }
 }
 
 /// Opens `grant`'s folder for what is `rest` beneath it; `None` where the grant is a file and has nothing beneath it.

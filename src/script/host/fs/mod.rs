@@ -26,12 +26,12 @@ use tokio::sync::Semaphore;
 
 pub(super) use doc::DOC;
 
-use self::grant::{Grants, Need};
+pub(super) use self::grant::Grants;
+use self::grant::Need;
 use self::write::Writing;
 use super::options::Options;
 use super::spent::{MAX_WRITTEN, Spent};
 use super::{Host, Marks, misuse, text_argument};
-use crate::script::Script;
 use crate::script::error::{HostError, clean};
 use crate::script::io;
 use crate::tool::ToolErrorKind;
@@ -70,16 +70,14 @@ struct Shared {
     host: Rc<Host>,
     /// The mark of lists, so that an empty one is `[]` in a result.
     array: Table,
-    grants: Arc<Grants>,
     turns: Arc<Semaphore>,
 }
 
-pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks, script: &Script) -> mlua::Result<Table> {
+pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     let shared = Rc::new(Shared {
         host: Rc::clone(host),
         array: marks.array.clone(),
-        grants: Arc::new(Grants::new(&script.permissions)),
         turns: Arc::new(Semaphore::new(MAX_AT_A_TIME)),
     });
     add(lua, &table, &shared, ("read", "fs.read"), path, read::text, |lua, text, _| lua.create_string(text))?;
@@ -150,7 +148,7 @@ fn add<In: Send + 'static, Out: Send + 'static, Given: IntoLuaMulti + 'static>(
             let taken = take(function, &arguments)?;
             let abandoned = Abandoned::default();
             let with = Work {
-                grants: Arc::clone(&shared.grants),
+                grants: Arc::clone(&shared.host.grants.borrow()),
                 spent: Arc::clone(&shared.host.spent),
                 canceled: Arc::clone(&abandoned.0),
             };

@@ -9,25 +9,55 @@ use crate::script::permission::{PathGrant, plain};
 use crate::syntax::quoted;
 use crate::tool::ToolErrorKind;
 
-/// Variables that name code for a program to load, or where it looks for other programs. A script sets them only if the
-/// spec lists them; beside these all that begin with `LD_` and `DYLD_`.
-const LOADERS: [&str; 15] = [
+/// Variables that name code for a program to load or to run, or where it looks for other programs. A script sets them only
+/// if the spec lists them.
+const LOADERS: [&str; 43] = [
     "PATH",
     "BASH_ENV",
     "ENV",
     "IFS",
     "SHELLOPTS",
-    "NODE_OPTIONS",
-    "NODE_PATH",
+    "BASHOPTS",
+    "PROMPT_COMMAND",
+    "PS4",
+    "ZDOTDIR",
+    "BROWSER",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "MANPAGER",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "SSH_ASKPASS",
+    "GCONV_PATH",
+    "LOCPATH",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "OPENSSL_MODULES",
     "PERL5LIB",
     "PERL5OPT",
+    "PERL5DB",
+    "PERLLIB",
     "PYTHONHOME",
     "PYTHONPATH",
     "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "PYTHONBREAKPOINT",
+    "PYTHONWARNINGS",
+    "PYTHONPYCACHEPREFIX",
     "RUBYLIB",
     "RUBYOPT",
+    "CLASSPATH",
     "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+    "PHPRC",
+    "RUSTC",
+    "RUSTC_WRAPPER",
+    "MAKEFLAGS",
 ];
+/// What such variables begin with, where there are too many of them.
+const LOADING: [&str; 6] = ["LD_", "DYLD_", "BASH_FUNC_", "GIT_", "LUA_", "NODE_"];
 
 /// What the spec grants of programs.
 pub(super) struct Grants {
@@ -71,7 +101,7 @@ impl Grants {
 
     /// Refuses a variable that changes which code runs, unless the spec lists it.
     pub(super) fn check_variable(&self, name: &str) -> Result<(), HostError> {
-        let is_loader = LOADERS.contains(&name) || name.starts_with("LD_") || name.starts_with("DYLD_");
+        let is_loader = LOADERS.contains(&name) || LOADING.iter().any(|begin| name.starts_with(begin));
         if !is_loader || self.env.iter().any(|granted| granted == name) {
             return Ok(());
         }
