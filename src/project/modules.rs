@@ -13,6 +13,9 @@ use super::scripts::{ScriptFile, read_script};
 use crate::script::{Contract, LoadProblem, MAX_MODULES, Module, Require, Returned, module_path};
 use crate::spec::nearest;
 
+/// Most problems with modules that are told of one script.
+const MAX_PROBLEMS: usize = 20;
+
 /// What a file returns that is no module.
 const NO_VALUE: [&str; 2] = ["nothing", "nil"];
 
@@ -93,7 +96,9 @@ impl Unit {
                     Added::Known(index) => unit.circle(&open, index),
                 },
             };
-            unit.problems.extend(what.map(|what| ModuleProblem { file, line, what }));
+            if unit.problems.len() < MAX_PROBLEMS {
+                unit.problems.extend(what.map(|what| ModuleProblem { file, line, what }));
+            }
         }
         for part in unit.parts.iter().skip(1) {
             let (line, what) = match part.file.module().contract() {

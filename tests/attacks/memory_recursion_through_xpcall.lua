@@ -1,3 +1,3 @@
--- expect: script or memory or timeout
+-- expect: ok or script or memory or timeout
 local function deep() return xpcall(deep, deep) end
 return deep

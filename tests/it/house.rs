@@ -42,7 +42,7 @@ const HOMES: [(&str, &[&str]); 22] = [
     ("similar", &["script", "cli"]),
     ("flate2", &["script"]),
     ("rustix", &["script", "project", "cli"]),
-    ("url", &["spec", "script"]),
+    ("url", &["spec", "script", "cli"]),
 ];
 
 /// Rooms that do no IO, spawn nothing and read no clock.

@@ -358,10 +358,22 @@ fn many_at_once_lose_nothing_of_each_other() {
 /// A permission that a reload brings in the middle of a request is refused at the call, and used once it is trusted.
 #[test]
 fn a_permission_that_grows_during_a_run_is_refused_at_the_call() {
+    grow_during_a_run(&[]);
+}
+
+/// `--trust` is about what the specs say when the run begins: a model that edits them gets no further.
+#[test]
+fn a_permission_that_grows_is_refused_under_trust_for_one_run_too() {
+    grow_during_a_run(&["--trust"]);
+}
+
+fn grow_during_a_run(options: &[&str]) {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
     home.project
         .write("specs/worker.eld", "(defworker :name \"w\" :tool-budget 1000 :on-tool-error report)\n");
-    home.run(&["trust", "grant"]);
+    if options.is_empty() {
+        home.run(&["trust", "grant"]);
+    }
     let home = Arc::new(home);
     let shared = Arc::clone(&home);
     let (widen, grant) = (tool("fetch", ":net [\"a.example\" \"evil.example\"]"), Arc::clone(&home));
@@ -390,7 +402,7 @@ fn a_permission_that_grows_during_a_run_is_refused_at_the_call() {
         call
     });
     let endpoint = server.endpoint();
-    let ended = home.run(&["run", "go", "--endpoint", &endpoint]);
+    let ended = home.run(&[&["run", "go", "--endpoint", &endpoint], options].concat());
     assert_eq!((ended.code, ended.stdout.contains("ran")), (Some(0), true), "{ended:?}");
     let told = "not trusted, and refused at the call: fetch wants :net [\"evil.example\"]";
     assert!(ended.stderr.contains("may now use more: fetch"), "{}", ended.stderr);

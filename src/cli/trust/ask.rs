@@ -36,11 +36,13 @@ impl ProjectTrust {
     /// When it is not trusted.
     pub(in crate::cli) fn settle(root: &Path, wanted: Vec<Wish>, trusts_all: bool) -> Result<Self, CliError> {
         let root = root.to_owned();
-        if trusts_all {
-            return Ok(Self { root, granted: None });
-        }
         let mut grants = Grants::default();
-        if !wanted.is_empty() {
+        if trusts_all {
+            // What specs list now: a reload in the middle of the run, which a model's edit may have made, adds nothing.
+            for wish in wanted {
+                grants.add(wish.grants);
+            }
+        } else if !wanted.is_empty() {
             let store = Store::of_user();
             grants = remembered(&store, &root);
             let missing = beyond(&grants, wanted);
