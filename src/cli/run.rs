@@ -17,8 +17,8 @@ use crate::project::{Generation, LiveProject, find_root, wishes};
 use crate::request::{FinalState, Outcome};
 use crate::spec::WorkerSpec;
 use crate::worker::{
-    EndpointError, EndpointOptions, HttpTransport, Recorder, Recording, ReplayTransport, SubmitRequest,
-    Worker, WorkerConfig, find_endpoint,
+    Approvals, EndpointError, EndpointOptions, HttpTransport, Recorder, Recording, ReplayTransport,
+    SubmitRequest, Worker, WorkerConfig, find_endpoint,
 };
 
 /// Errors of specs beyond this many are only counted: `check` is for them.
@@ -48,7 +48,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let exit = runtime.block_on(async {
         let mut submit = prompt.map(SubmitRequest::prompt).unwrap_or_default();
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
-        let config = WorkerConfig::of_spec(&spec);
+        let config = WorkerConfig { approvals: Approvals::Allow, ..WorkerConfig::of_spec(&spec) };
         let replay =
             recording.map(|recording| Arc::new(ReplayTransport::new(recording, options.replay_lenient)));
         let worker = if let Some(replay) = &replay {

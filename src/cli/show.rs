@@ -35,7 +35,7 @@ impl Show {
 
     pub(super) fn event(&mut self, event: &Event) {
         match event {
-            Event::Submitted { .. } | Event::Budget { .. } => {}
+            Event::Submitted { .. } | Event::Budget { .. } | Event::Approval { .. } => {}
             Event::TurnStarted { .. } => self.wait("waiting for the model"),
             Event::Reasoning { .. } => self.wait("the model is thinking"),
             Event::Text { text } => {

@@ -31,6 +31,8 @@ pub struct RunConfig {
     pub on_tool_error: OnFailure,
     /// Whether a spent budget gives the model one last turn with exit tools only.
     pub final_turn: bool,
+    /// Whether the calls of one emission run at the same time.
+    pub parallel: bool,
     /// Where the BIOS line that changes stands.
     pub bios_budget: BiosBudget,
     /// Further members of every request body.
@@ -55,6 +57,7 @@ impl Default for RunConfig {
             on_invalid_arguments: OnFailure::default(),
             on_tool_error: OnFailure::default(),
             final_turn: false,
+            parallel: false,
             bios_budget: BiosBudget::default(),
             params: Map::new(),
             repetition: default_thresholds(),

@@ -33,7 +33,7 @@ pub(super) fn partition<'a>(calls: &'a [RawCall], tools: &ToolSet) -> Partition<
 /// A normal call, held against its tool's schema.
 pub(super) enum Checked {
     /// It can be made.
-    Valid { arguments: Map<String, Value>, timeout: Option<Duration> },
+    Valid { arguments: Map<String, Value>, timeout: Option<Duration>, needs_approval: bool },
     /// It cannot.
     Invalid {
         /// The arguments if they were an object, else what came as a string.
@@ -58,8 +58,14 @@ pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Ch
                 };
             };
             match tool.accept(Value::Object(value.clone())) {
-                Ok(Value::Object(arguments)) => Checked::Valid { arguments, timeout: tool.timeout },
-                Ok(_) => Checked::Valid { arguments: value.clone(), timeout: tool.timeout },
+                Ok(accepted) => {
+                    let arguments = match accepted {
+                        Value::Object(arguments) => arguments,
+                        _ => value.clone(),
+                    };
+                    let needs_approval = tool.needs_approval(&arguments);
+                    Checked::Valid { arguments, timeout: tool.timeout, needs_approval }
+                }
                 Err((arguments, violations)) => Checked::Invalid {
                     arguments,
                     detail: violations

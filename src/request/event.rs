@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::approval::Approval;
 use super::outcome::Outcome;
 use super::signal::Signal;
 use crate::spec::BudgetUnit;
@@ -58,6 +59,19 @@ pub enum Event {
         name: String,
         /// An object, or what came instead of one as a string.
         arguments: Value,
+    },
+    /// A person is asked whether a call may be made, or has answered.
+    Approval {
+        /// The call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// What it would be called with; when it is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+        /// The answer; `None`: it is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<Approval>,
     },
     /// A call was handed to its tool.
     ToolStarted {

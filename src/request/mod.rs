@@ -10,9 +10,9 @@
 //! sent with an unanswered call of this machine's making; the tool budget is never overshot; exit calls are
 //! recorded before anything of their reply can fail.
 //!
-//! Absent: timers, retries, transport, slots (the worker's); parallel execution (calls are handed out in listed
-//! order, one at a time).
+//! Absent: timers, retries, transport, slots (the worker's).
 
+mod approval;
 mod bios;
 mod budget;
 mod config;
@@ -26,13 +26,14 @@ mod repetition;
 mod run;
 mod signal;
 
+pub use approval::Approval;
 pub use bios::{BiosContext, BiosPart, BiosProvider, BiosTemplate, BiosV1};
 pub use budget::Budget;
 pub use config::{RunConfig, RunStart};
 pub use event::{EVENT_VERSION, Event};
 pub use outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, kind};
 pub use repetition::{LineDetector, Loop, RepetitionThreshold, default_thresholds};
-pub use run::{RequestState, RequestStatus, Run, Step};
+pub use run::{PendingCall, RequestState, RequestStatus, Run, Step};
 pub use signal::Signal;
 
 pub use crate::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages};

@@ -33,17 +33,24 @@ use calls::Batch;
 pub enum Step {
     /// Send this and give the reply's events to [`Run::on_event`].
     Stream(ChatRequest),
-    /// Run this call and give its result to [`Run::on_tool_result`].
-    CallTool {
-        /// The call.
-        call: ToolCall,
-        /// The tool's own time limit, if it has one.
-        timeout: Option<Duration>,
-    },
+    /// Run these calls, those that are not running yet, and give each result to [`Run::on_tool_result`]. Calls that
+    /// are not listed any more are given up.
+    AnswerCalls(Vec<PendingCall>),
     /// Nothing: the reply is still coming.
     Wait,
     /// Nothing any more; see [`Run::outcome`].
     Finished,
+}
+
+/// A call that is to be answered now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PendingCall {
+    /// The call.
+    pub call: ToolCall,
+    /// The tool's own time limit, if it has one.
+    pub timeout: Option<Duration>,
+    /// Whether a person must be asked first; the answer goes to [`Run::on_approval`].
+    pub needs_approval: bool,
 }
 
 /// Where a request stands.
@@ -180,11 +187,16 @@ impl Run {
         match &self.phase {
             Phase::Asked { request } => Step::Stream(request.clone()),
             Phase::Ready | Phase::Streaming => Step::Wait,
-            Phase::Calling(batch) => match batch.call() {
-                Some((call, timeout)) => Step::CallTool { call, timeout },
-                None => Step::Wait,
-            },
+            Phase::Calling(batch) => Step::AnswerCalls(batch.pending()),
             Phase::Finished => Step::Finished,
+        }
+    }
+
+    /// The calls that are to be answered now, as in [`Step::AnswerCalls`].
+    pub fn pending_calls(&self) -> Vec<PendingCall> {
+        match &self.phase {
+            Phase::Calling(batch) => batch.pending(),
+            Phase::Ready | Phase::Asked { .. } | Phase::Streaming | Phase::Finished => Vec::new(),
         }
     }
 
@@ -300,7 +312,7 @@ impl Run {
         (self.turn, &self.turn_tools)
     }
 
-    /// The tool whose call is being answered.
+    /// The tool whose call is being answered; of several the first.
     pub fn running_tool(&self) -> Option<&str> {
         match &self.phase {
             Phase::Calling(batch) => batch.tool(),

@@ -15,7 +15,9 @@ use crate::text::Location;
 
 /// What a request holds of `tool`. A keyword that is no JSON Schema is still sent and not enforced.
 pub fn compile_tool(tool: &Tool) -> ToolEntry {
-    ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout).0
+    let (mut entry, _) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
+    entry.confirm = tool.confirm;
+    entry
 }
 
 /// What is wrong with the schema of `tool`, its defaults and its examples.

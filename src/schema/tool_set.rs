@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::target::strict_parameters;
@@ -24,6 +24,8 @@ pub struct ToolEntry {
     pub validator: ArgumentValidator,
     /// The tool's own time limit for one call; wins over the worker's.
     pub timeout: Option<Duration>,
+    /// Whether a person is asked before each call.
+    pub confirm: bool,
 }
 
 impl ToolEntry {
@@ -34,14 +36,14 @@ impl ToolEntry {
     pub fn new(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> Result<Self, SchemaError> {
         let (name, parameters) = split_definition(&definition);
         let validator = ArgumentValidator::compile(&name, &parameters)?;
-        Ok(Self { name, kind, definition, validator, timeout })
+        Ok(Self { name, kind, definition, validator, timeout, confirm: false })
     }
 
     /// As [`ToolEntry::new`], but a keyword that is no JSON Schema is left out of the validator and told.
     pub fn lenient(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> (Self, Vec<SchemaError>) {
         let (name, parameters) = split_definition(&definition);
         let (validator, problems) = ArgumentValidator::compile_lenient(&name, parameters);
-        (Self { name, kind, definition, validator, timeout }, problems)
+        (Self { name, kind, definition, validator, timeout, confirm: false }, problems)
     }
 
     /// The tool as strict mode takes it: its definition is that of `openai-strict`, and its validator takes the nulls
@@ -56,6 +58,11 @@ impl ToolEntry {
         }
         self.validator = self.validator.restoring(parameters);
         self
+    }
+
+    /// Whether a person must be asked before a call with `arguments`, which are valid.
+    pub fn needs_approval(&self, _arguments: &Map<String, Value>) -> bool {
+        self.confirm
     }
 
     /// The arguments that the tool gets for those that the model wrote.

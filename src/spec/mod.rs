@@ -32,7 +32,9 @@ pub use rules::invalid_name::is_tool_name;
 pub use tool::{Argument, Effect, TargetOverride, Tool, ToolKind};
 pub use units::{parse_bytes, parse_duration};
 pub use value::ToolValueError;
-pub use worker::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages, Timers, WorkerSpec};
+pub use worker::{
+    Api, BiosBudget, BudgetUnit, Dialect, Fallback, OnFailure, ServerSpec, SystemMessages, Timers, WorkerSpec,
+};
 
 use crate::text::Span;
 

@@ -18,6 +18,50 @@ pub enum BudgetUnit {
     Call,
 }
 
+/// Which of a server's interfaces requests go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Api {
+    /// `POST /v1/chat/completions`.
+    #[default]
+    ChatCompletions,
+    /// `POST /v1/responses`.
+    Responses,
+}
+
+/// Whose server it is: what it takes, what it tells, what it leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// The API as `OpenAI` describes it; also what is taken of a server that says nothing of itself.
+    #[serde(rename = "openai")]
+    OpenAi,
+    /// llama.cpp's own server.
+    LlamaCpp,
+    /// vLLM.
+    Vllm,
+    /// Ollama.
+    Ollama,
+    /// LM Studio.
+    LmStudio,
+    /// `OpenRouter`.
+    #[serde(rename = "openrouter")]
+    OpenRouter,
+}
+
+/// A server that the worker starts and watches: `:server (:command ["llama-server" …])`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerSpec {
+    /// The program and its arguments; `{port}` stands for the port.
+    pub command: Vec<String>,
+    /// Variables added to its environment.
+    pub env: Vec<(String, String)>,
+    /// Its folder, relative to the project; `None`: the project.
+    pub cwd: Option<String>,
+    /// The port it listens on; `None`: a free one is chosen at each start.
+    pub port: Option<u16>,
+}
+
 /// Whether calls that the model writes as text are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -112,6 +156,12 @@ pub struct WorkerSpec {
     pub model: Option<String>,
     /// Name of the environment variable that holds the key.
     pub api_key_env: String,
+    /// Whose server it is; `None`: the server is asked.
+    pub dialect: Option<Dialect>,
+    /// Which of its interfaces is used.
+    pub api: Api,
+    /// The server that the worker starts; `None`: somebody else does.
+    pub server: Option<ServerSpec>,
     /// Requests in flight at once.
     pub slots: usize,
     /// The normal tools it may use; `None`: all of the project.
@@ -130,6 +180,8 @@ pub struct WorkerSpec {
     pub system: Option<String>,
     /// One system message or two.
     pub system_messages: SystemMessages,
+    /// A file with the BIOS, relative to the project; `None`: the built-in one.
+    pub bios: Option<Spanned<String>>,
     /// Where the budget line of the BIOS stands.
     pub bios_budget: BiosBudget,
     /// What malformed arguments do.
@@ -138,6 +190,8 @@ pub struct WorkerSpec {
     pub on_tool_error: OnFailure,
     /// Whether a spent budget gives the model one last turn with exit tools only.
     pub final_turn: bool,
+    /// Whether the calls of one emission run at the same time.
+    pub parallel: bool,
     /// The driver's timers.
     pub timers: Timers,
     /// Terminal results kept until released.
@@ -156,6 +210,9 @@ impl WorkerSpec {
             endpoint: None,
             model: None,
             api_key_env: String::from("OPENAI_API_KEY"),
+            dialect: None,
+            api: Api::default(),
+            server: None,
             slots: 1,
             tools: None,
             exit_tools: None,
@@ -165,10 +222,12 @@ impl WorkerSpec {
             params: Map::new(),
             system: None,
             system_messages: SystemMessages::default(),
+            bios: None,
             bios_budget: BiosBudget::default(),
             on_invalid_arguments: OnFailure::default(),
             on_tool_error: OnFailure::default(),
             final_turn: false,
+            parallel: false,
             timers: Timers::default(),
             keep_results: 1000,
             valid: true,

@@ -1,12 +1,8 @@
 //! One request: asks the machine, does it, tells the machine.
 
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -14,14 +10,9 @@ use super::clock::Clock;
 use super::handle::Shared;
 use super::record::Record;
 use super::recording::{Line, Recorder, Stopped};
-use super::toolbox::Toolbox;
-use super::turn;
+use super::{calls, turn};
 use crate::chat::BodyForm;
 use crate::request::{Event, FailReason, Failure, Run, Step, kind};
-use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
-
-/// A runner that does not stop a call itself is given up this long after the call's limit.
-const TOOL_GRACE: Duration = Duration::from_secs(1);
 
 /// What the task of one request holds.
 pub(super) struct Drive {
@@ -56,9 +47,7 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
             Step::Stream(request) => {
                 turn::stream(&task, &mut run, &toolbox, request, &mut form, total).await;
             }
-            Step::CallTool { call, timeout } => {
-                task.call_tool(&mut run, &toolbox, call, timeout, total).await;
-            }
+            Step::AnswerCalls(_) => calls::answer(&task, &mut run, &toolbox, total).await,
             Step::Wait => {
                 let detail = "the request machine waits for a reply that nobody asked for";
                 task.fail(&mut run, Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));
@@ -107,8 +96,11 @@ impl Drive {
         run.fail(failure, self.clock.now_ms());
     }
 
-    /// Ends the request because its submitter gave it up.
+    /// Ends the request because its submitter gave it up, or for the reason that its worker has.
     pub(super) fn give_up(&self, run: &mut Run) {
+        if let Some(failure) = self.record.stop_reason() {
+            return self.fail(run, failure);
+        }
         self.write(|at_ms| Line::Stopped(Stopped { at_ms, failure: None }));
         run.cancel(self.clock.now_ms());
     }
@@ -126,55 +118,6 @@ impl Drive {
             None => self.give_up(run),
         }
     }
-
-    async fn call_tool(
-        &self,
-        run: &mut Run,
-        toolbox: &Toolbox,
-        call: ToolCall,
-        timeout: Option<Duration>,
-        total: Option<Instant>,
-    ) {
-        if let Some(Stopped { at_ms, failure }) = self.clock.stopped_in_tool() {
-            self.clock.reach(at_ms);
-            return self.stop(run, failure);
-        }
-        let limit = timeout.unwrap_or(self.shared.config.timers.tool);
-        let context = CallContext {
-            request_id: run.request_id().to_owned(),
-            job_name: run.job_name().to_owned(),
-            worker: run.config().worker.clone(),
-            timeout: Some(limit),
-            meter: None,
-        };
-        let id = call.id.clone();
-        self.clock.tick();
-        let started_ms = self.clock.now_ms();
-        // A runner that panics fails its call, not the driver.
-        let calling = AssertUnwindSafe(async { toolbox.runner.run(call, context).await }).catch_unwind();
-        let result: Result<Value, ToolError> = tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => return self.give_up(run),
-            () = until(total) => return self.total_timeout(run),
-            result = tokio::time::timeout(limit.saturating_add(TOOL_GRACE), calling) => match result {
-                Ok(Ok(result)) => result,
-                Ok(Err(panic)) => Err(ToolError::new(ToolErrorKind::Internal, describe_panic(panic.as_ref()))),
-                Err(_) => {
-                    let message = format!("no result within {}", seconds(limit));
-                    Err(ToolError::new(ToolErrorKind::Timeout, message))
-                }
-            }
-        };
-        self.clock.tool_finished();
-        self.write(|finished_ms| Line::Tool { started_ms, finished_ms });
-        run.on_tool_result(&id, result, self.clock.now_ms());
-    }
-}
-
-fn describe_panic(panic: &(dyn Any + Send)) -> String {
-    let said = panic.downcast_ref::<String>().map(String::as_str);
-    let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it said nothing");
-    format!("the tool's runner panicked: {said}")
 }
 
 /// Sleeps until then, or for ever.

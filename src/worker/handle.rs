@@ -1,65 +1,20 @@
 //! The worker as its users see it.
 
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
+use super::config::WorkerConfig;
 use super::drive::{Drive, drive};
 use super::record::{EventStream, Record, Registry, ResultError, lock};
-use super::recording::{Recorder, Session};
 use super::replay::ReplayTransport;
+use super::submit::{SubmitError, SubmitRequest, live_session, run_start};
 use super::toolbox::ToolSource;
 use super::transport::Transport;
-use crate::chat::Message;
 use crate::request::{
-    BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestStatus, Run, RunConfig, RunStart, kind,
+    Approval, BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestStatus, Run, kind,
 };
-use crate::spec::{Timers, WorkerSpec};
-
-/// How a worker works.
-#[derive(Debug, Clone)]
-pub struct WorkerConfig {
-    /// What each request starts with; the worker's name and model are in it.
-    pub run: RunConfig,
-    /// Time limits.
-    pub timers: Timers,
-    /// Requests in flight at once.
-    pub slots: usize,
-    /// Terminal results kept until released.
-    pub keep_results: usize,
-    /// Whether the server is a llama.cpp.
-    pub llama_cpp: bool,
-}
-
-impl WorkerConfig {
-    /// What a spec says; model, dialect and template are the endpoint's.
-    pub fn of_spec(spec: &WorkerSpec) -> Self {
-        let run = RunConfig {
-            worker: spec.name.value.clone(),
-            model: spec.model.clone().unwrap_or_default(),
-            system: spec.system.clone(),
-            system_messages: spec.system_messages,
-            tool_budget: spec.tool_budget,
-            budget_unit: spec.budget_unit,
-            fallback: spec.fallback,
-            on_invalid_arguments: spec.on_invalid_arguments,
-            on_tool_error: spec.on_tool_error,
-            final_turn: spec.final_turn,
-            bios_budget: spec.bios_budget,
-            params: spec.params.clone(),
-            ..RunConfig::default()
-        };
-        Self {
-            run,
-            timers: spec.timers.clone(),
-            slots: spec.slots,
-            keep_results: spec.keep_results,
-            llama_cpp: false,
-        }
-    }
-}
 
 /// Where a worker stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,35 +23,6 @@ pub enum WorkerState {
     Ready,
     /// Takes none any more.
     Stopped,
-}
-
-/// A request to submit.
-#[derive(Debug, Clone, Default)]
-pub struct SubmitRequest {
-    /// The conversation, its last message the one to answer.
-    pub messages: Vec<Message>,
-    /// A name of the submitter's for the job, or empty.
-    pub job_name: String,
-    /// Where to record it.
-    pub recorder: Option<Arc<Recorder>>,
-}
-
-impl SubmitRequest {
-    /// A request of one user message.
-    pub fn prompt(text: impl Into<String>) -> Self {
-        Self { messages: vec![Message::User { content: text.into() }], ..Self::default() }
-    }
-}
-
-/// Why a request was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SubmitError {
-    /// Every slot holds a request.
-    #[error("no slot is free; wait for a request to end, or raise the worker's :slots")]
-    NoSlotAvailable,
-    /// The worker is stopped.
-    #[error("the worker is not ready")]
-    WorkerNotReady,
 }
 
 /// A running worker. Cheap to clone; must be used inside a tokio runtime.
@@ -247,6 +173,11 @@ impl Worker {
         self.record(id).map(|record| record.cancel.cancel()).is_some()
     }
 
+    /// Answers a call that an `approval` event asks about. False: nobody asks about such a call, or it was answered.
+    pub fn approve(&self, id: &str, call_id: &str, approval: Approval) -> bool {
+        self.record(id).is_some_and(|record| record.approve(call_id, approval))
+    }
+
     /// Requests in flight.
     pub fn in_flight(&self) -> usize {
         lock(&self.shared.registry).in_flight()
@@ -285,38 +216,5 @@ impl Shared {
     /// Gives a request's slot back. Before its end is told: whoever hears of it may submit at once.
     pub(super) fn release(&self, id: &str, record: &Record) {
         lock(&self.registry).release(id, record, self.config.keep_results);
-    }
-}
-
-fn live_session(shared: &Shared, conversation: Vec<Message>, job_name: String) -> Session {
-    let config = &shared.config;
-    let now = SystemTime::now();
-    let zoned = jiff::Zoned::now();
-    let submitted_at_ms = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-    Session {
-        request_id: format!("req_{:016x}", fastrand::u64(..)),
-        job_name,
-        worker: config.run.worker.clone(),
-        conversation,
-        url: shared.transport.url().to_owned(),
-        model: config.run.model.clone(),
-        llama_cpp: config.llama_cpp,
-        parallel_tool_calls: config.run.parallel_tool_calls_supported,
-        submitted_at_ms,
-        zone: zoned.time_zone().iana_name().unwrap_or("UTC").to_owned(),
-        local_time: zoned.strftime("%Y-%m-%d %H:%M").to_string(),
-        id_seed: fastrand::u64(..),
-    }
-}
-
-fn run_start(session: &Session) -> RunStart {
-    RunStart {
-        request_id: session.request_id.clone(),
-        job_name: session.job_name.clone(),
-        conversation: session.conversation.clone(),
-        submitted_at_ms: session.submitted_at_ms,
-        zone: session.zone.clone(),
-        local_time: session.local_time.clone(),
-        id_seed: session.id_seed,
     }
 }

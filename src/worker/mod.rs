@@ -8,10 +8,12 @@
 //! Invariants: a slot is freed at its request's terminal state, whatever it is; whatever a server or a tool does, a
 //! request ends, and its text is kept; no secret passes the transport upward.
 //!
-//! Absent as yet: managed servers, dialects beyond the probe for llama.cpp, approvals, parallel tool calls.
+//! Absent as yet: managed servers, dialects beyond the probe for llama.cpp.
 
+mod calls;
 mod clock;
 mod compare;
+mod config;
 mod drive;
 mod echo;
 mod endpoint;
@@ -23,16 +25,20 @@ mod recording;
 mod redact;
 mod replay;
 mod stream_timers;
+mod submit;
 mod toolbox;
 mod transport;
 mod turn;
 
+pub use calls::Approvals;
+pub use config::WorkerConfig;
 pub use endpoint::{Endpoint, EndpointError, EndpointOptions, find_endpoint};
 pub use examine::{Examination, Model, ProbeError, Props, examine_endpoint};
-pub use handle::{SubmitError, SubmitRequest, Worker, WorkerConfig, WorkerState};
+pub use handle::{Worker, WorkerState};
 pub use http::HttpTransport;
 pub use record::{EventStream, ResultError};
 pub use recording::{Recorder, Recording, RecordingError, Session};
 pub use replay::ReplayTransport;
+pub use submit::{SubmitError, SubmitRequest};
 pub use toolbox::{ToolSource, Toolbox};
 pub use transport::{Incoming, Outgoing, Transport, TransportError};

@@ -4,10 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::request::{Event, Failure, FinalState, FinishReason, Outcome, RequestState, RequestStatus};
+use crate::request::{
+    Approval, Event, Failure, FinalState, FinishReason, Outcome, RequestState, RequestStatus,
+};
 
 /// One request.
 #[derive(Debug)]
@@ -17,10 +19,16 @@ pub(super) struct Record {
     /// How many events there are.
     count: watch::Sender<usize>,
     gave_back: AtomicBool,
+    /// A person answered.
+    answered: Notify,
 }
 
 #[derive(Debug)]
 struct State {
+    /// Calls about which a person is asked; the answers, until they are taken.
+    asked: HashMap<String, Option<Approval>>,
+    /// Why the worker ends it, if it does.
+    stop_reason: Option<Failure>,
     events: Vec<Arc<Event>>,
     status: RequestStatus,
     outcome: Option<Arc<Outcome>>,
@@ -28,12 +36,14 @@ struct State {
 
 impl Record {
     pub(super) fn new(status: RequestStatus, cancel: CancellationToken) -> Self {
-        let state = State { events: Vec::new(), status, outcome: None };
+        let state =
+            State { asked: HashMap::new(), stop_reason: None, events: Vec::new(), status, outcome: None };
         Self {
             cancel,
             state: Mutex::new(state),
             count: watch::Sender::new(0),
             gave_back: AtomicBool::new(false),
+            answered: Notify::new(),
         }
     }
 
@@ -44,8 +54,12 @@ impl Record {
             return;
         }
         for event in events {
-            if let Event::Finished(outcome) = &event {
-                state.outcome = Some(Arc::new(outcome.clone()));
+            match &event {
+                Event::Finished(outcome) => state.outcome = Some(Arc::new(outcome.clone())),
+                Event::Approval { id, answer: None, .. } => {
+                    state.asked.insert(id.clone(), None);
+                }
+                _ => {}
             }
             state.events.push(Arc::new(event));
         }
@@ -53,6 +67,42 @@ impl Record {
         let count = state.events.len();
         drop(state);
         self.count.send_replace(count);
+    }
+
+    #[expect(dead_code, reason = "servers that the worker manages come next")]
+    /// Ends the request for a reason of its worker's: it fails, whoever cancels it at the same time.
+    pub(super) fn stop_with(&self, failure: Failure) {
+        lock(&self.state).stop_reason.get_or_insert(failure);
+        self.cancel.cancel();
+    }
+
+    pub(super) fn stop_reason(&self) -> Option<Failure> {
+        lock(&self.state).stop_reason.clone()
+    }
+
+    /// Answers a call; false: nobody asked, or it was answered.
+    pub(super) fn approve(&self, call_id: &str, approval: Approval) -> bool {
+        let mut state = lock(&self.state);
+        let Some(answer @ None) = state.asked.get_mut(call_id) else { return false };
+        *answer = Some(approval);
+        drop(state);
+        self.answered.notify_waiters();
+        true
+    }
+
+    /// Waits for the answer to a call.
+    pub(super) async fn approval(&self, call_id: &str) -> Approval {
+        loop {
+            let answered = self.answered.notified();
+            tokio::pin!(answered);
+            // Before the look: an answer may come between look and wait.
+            answered.as_mut().enable();
+            let answer = lock(&self.state).asked.get_mut(call_id).and_then(|answer| answer.clone());
+            match answer {
+                Some(approval) => return approval,
+                None => answered.await,
+            }
+        }
     }
 
     pub(super) fn status(&self) -> RequestStatus {

@@ -7,3 +7,4 @@ mod properties;
 mod repetition;
 mod rules;
 mod text;
+mod together;

@@ -12,6 +12,7 @@ mod permission;
 mod plist;
 mod project;
 mod schema;
+mod server;
 mod tool;
 mod value;
 mod worker;

@@ -56,7 +56,7 @@ impl Lowerer {
     }
 
     /// A program and its arguments; unlike other lists it may hold a word twice.
-    fn take_command(&mut self, value: Datum) -> Option<Vec<String>> {
+    pub(super) fn take_command(&mut self, value: Datum) -> Option<Vec<String>> {
         let expected = "a vector of a program and its arguments, as strings";
         let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
             self.tell_wrong("command", &value, expected);

@@ -11,16 +11,17 @@ use crate::spec::rules::{
     unknown_worker_key, wrong_value,
 };
 use crate::spec::units::parse_duration;
-use crate::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages, WorkerSpec};
+use crate::spec::{Api, BiosBudget, BudgetUnit, Dialect, Fallback, OnFailure, SystemMessages, WorkerSpec};
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
-const WORKER_KEYS: [&str; 31] = [
+const WORKER_KEYS: [&str; 32] = [
     "name",
     "endpoint",
     "model",
     "api-key-env",
     "dialect",
+    "api",
     "slots",
     "tools",
     "exit-tools",
@@ -51,6 +52,17 @@ const WORKER_KEYS: [&str; 31] = [
 
 /// Members of a request body that `:params` cannot set.
 const RESERVED_PARAMS: [&str; 5] = ["messages", "model", "stream", "stream_options", "tools"];
+
+/// The words of `:dialect`.
+const DIALECTS: [(&str, Option<Dialect>); 7] = [
+    ("auto", None),
+    ("openai", Some(Dialect::OpenAi)),
+    ("llama-cpp", Some(Dialect::LlamaCpp)),
+    ("vllm", Some(Dialect::Vllm)),
+    ("ollama", Some(Dialect::Ollama)),
+    ("lm-studio", Some(Dialect::LmStudio)),
+    ("openrouter", Some(Dialect::OpenRouter)),
+];
 
 /// A timer as it was written.
 struct Timer {
@@ -169,9 +181,17 @@ impl Lowerer {
                     timers.push(Timer { key, span, duration });
                 }
             }
-            "dialect" | "bios" | "parallel" | "server" => {
-                self.findings.push(unknown_worker_key::not_there_yet(self.at(key_span), &key));
+            "bios" => {
+                let path = self.take_string("bios", value);
+                worker.bios = path.map(|path| Spanned::new(path, span));
             }
+            "parallel" => worker.parallel = self.take_flag("parallel", &value),
+            "server" => worker.server = self.lower_server(value),
+            "api" => {
+                let apis = [("chat-completions", Api::ChatCompletions), ("responses", Api::Responses)];
+                self.take_word(&mut worker.api, &key, value, &apis);
+            }
+            "dialect" => self.take_word(&mut worker.dialect, &key, value, &DIALECTS),
             "description" | "category" => {}
             // A stray colon was told.
             _ if key.ends_with(':') => {}

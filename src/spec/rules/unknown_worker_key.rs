@@ -47,8 +47,3 @@ pub(in crate::spec) fn finding(at: Location, key: &str, known: &[&str]) -> Diagn
         None => finding,
     }
 }
-
-/// A key that is taken and does nothing yet.
-pub(in crate::spec) fn not_there_yet(at: Location, key: &str) -> Diagnostic {
-    Diagnostic::new(&UNKNOWN_WORKER_KEY, at, format!("`:{key}` is not there yet; it has no effect"))
-}

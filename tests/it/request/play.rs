@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool::chat::{ChatEvent, ChatRequest, Message, RawArguments, RawCall, Reply, ReplyStatus};
-use deftool::request::{BiosV1, Event, FailReason, Failure, Outcome, Run, RunConfig, RunStart, Step};
+use deftool::request::{
+    Approval, BiosV1, Event, FailReason, Failure, Outcome, PendingCall, Run, RunConfig, RunStart, Step,
+};
 use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool::tool::ToolError;
 use serde_json::{Value, json};
@@ -26,7 +28,10 @@ pub(super) fn tools() -> ToolSet {
     let entry = |kind, name: &str, parameters: &Value, timeout| {
         Arc::new(ToolEntry::new(kind, definition(name, parameters), timeout).unwrap())
     };
+    let mut ask = ToolEntry::new(ToolKind::Normal, definition("ask", &open), None).unwrap();
+    ask.confirm = true;
     ToolSet::new([
+        Arc::new(ask),
         entry(ToolKind::Normal, "get_weather", &weather, Some(Duration::from_secs(5))),
         entry(ToolKind::Normal, "look", &open, None),
         entry(ToolKind::Exit, "finish", &open, None),
@@ -129,6 +134,10 @@ pub(super) struct Play {
     pub(super) config: RunConfig,
     pub(super) conversation: Vec<Message>,
     pub(super) answer: ToolAnswer,
+    /// Which of so many pending calls is answered next.
+    pub(super) choose: Box<dyn FnMut(usize) -> usize>,
+    /// What is said of a call that needs approval: all calls of `ask`.
+    pub(super) approval: Approval,
     /// Serialise and deserialise between any two inputs.
     pub(super) restore: bool,
 }
@@ -138,6 +147,8 @@ pub(super) fn play() -> Play {
         config: RunConfig { model: String::from("m"), ..RunConfig::default() },
         conversation: vec![user("What is the weather?")],
         answer: Box::new(|_, _| Ok(json!({"temperature": 18}))),
+        choose: Box::new(|_| 0),
+        approval: Approval::Allowed,
         restore: false,
     }
 }
@@ -210,14 +221,25 @@ impl Play {
                         events.extend(run.take_events());
                     }
                 }
-                Step::CallTool { call, timeout } => {
-                    assert!(!executed.contains(&(call.name.clone(), call.id.clone())), "executed once");
-                    assert_eq!(timeout.is_some(), call.name == "get_weather");
-                    executed.push((call.name.clone(), call.id.clone()));
-                    run.on_tool_result("wrong", Ok(json!("ignored")), now);
-                    let answer = (self.answer)(executed.len(), &call.name);
-                    run.on_tool_result(&call.id, answer.clone(), now);
-                    run.on_tool_result(&call.id, answer, now);
+                Step::AnswerCalls(pending) => {
+                    assert!(self.config.parallel || pending.len() == 1, "one at a time: {pending:?}");
+                    let which = (self.choose)(pending.len());
+                    let PendingCall { call, timeout, needs_approval } = &pending[which];
+                    if *needs_approval {
+                        run.on_tool_result(&call.id, Ok(json!("not asked yet")), now);
+                        run.on_approval("wrong", Approval::Allowed, now);
+                        run.on_approval(&call.id, self.approval.clone(), now);
+                        run.on_approval(&call.id, Approval::Allowed, now);
+                    } else {
+                        assert!(!executed.contains(&(call.name.clone(), call.id.clone())), "executed once");
+                        assert_eq!(timeout.is_some(), call.name == "get_weather");
+                        executed.push((call.name.clone(), call.id.clone()));
+                        run.on_tool_result("wrong", Ok(json!("ignored")), now);
+                        let answer = (self.answer)(executed.len(), &call.name);
+                        run.on_approval(&call.id, Approval::Refused { reason: String::from("late") }, now);
+                        run.on_tool_result(&call.id, answer.clone(), now);
+                        run.on_tool_result(&call.id, answer, now);
+                    }
                 }
                 Step::Wait => panic!("a driver that gave everything waits for nothing"),
                 Step::Finished => {
@@ -292,6 +314,7 @@ pub(super) fn assert_events(events: &[Event], outcome: &Outcome) {
             | Event::Reasoning { .. }
             | Event::ToolCall { .. }
             | Event::ToolStarted { .. }
+            | Event::Approval { .. }
             | Event::ToolFinished { .. }
             | Event::Budget { .. }
             | Event::Retry { .. }

@@ -1,7 +1,9 @@
 //! What holds in any world: random configurations, replies and tools.
 
 use deftool::chat::{ChatRequest, ReplyStatus};
-use deftool::request::{BudgetUnit, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig};
+use deftool::request::{
+    Approval, BudgetUnit, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig,
+};
 use deftool::tool::{ToolError, ToolErrorKind};
 use proptest::prelude::*;
 use serde_json::json;
@@ -47,6 +49,7 @@ fn script() -> impl Strategy<Value = Script> {
     let call = prop_oneof![
         4 => Just((0, "look", json!({}))),
         4 => Just((0, "get_weather", weather())),
+        2 => Just((0, "ask", json!({}))),
         3 => Just((0, "finish", json!({"done": true}))),
         1 => Just((0, "get_weather", json!({"unit": 1}))),
         1 => Just((1, "look", json!({}))),
@@ -71,20 +74,30 @@ fn script() -> impl Strategy<Value = Script> {
 fn config() -> impl Strategy<Value = RunConfig> {
     let fallback = prop::sample::select(vec![Fallback::Auto, Fallback::On, Fallback::Off]);
     let on_error = || prop::sample::select(vec![OnFailure::Fail, OnFailure::Report]);
-    (0..4_u32, any::<bool>(), fallback, on_error(), on_error(), any::<bool>(), any::<bool>()).prop_map(
-        |(tool_budget, by_call, fallback, on_invalid_arguments, on_tool_error, final_turn, parallel)| {
-            RunConfig {
+    (0..4_u32, any::<(bool, bool)>(), fallback, on_error(), on_error(), any::<bool>(), any::<bool>())
+        .prop_map(
+            |(
                 tool_budget,
-                budget_unit: if by_call { BudgetUnit::Call } else { BudgetUnit::Iteration },
+                (by_call, together),
                 fallback,
                 on_invalid_arguments,
                 on_tool_error,
                 final_turn,
-                parallel_tool_calls_supported: parallel,
-                ..RunConfig::default()
-            }
-        },
-    )
+                parallel,
+            )| {
+                RunConfig {
+                    tool_budget,
+                    budget_unit: if by_call { BudgetUnit::Call } else { BudgetUnit::Iteration },
+                    fallback,
+                    on_invalid_arguments,
+                    on_tool_error,
+                    final_turn,
+                    parallel: together,
+                    parallel_tool_calls_supported: parallel,
+                    ..RunConfig::default()
+                }
+            },
+        )
 }
 
 fn world(config: &RunConfig, fails: u64) -> Play {
@@ -95,6 +108,14 @@ fn world(config: &RunConfig, fails: u64) -> Play {
         } else {
             Ok(json!(nth))
         }
+    });
+    if fails & 2 == 0 {
+        play.approval = Approval::Refused { reason: String::new() };
+    }
+    let mut picked = fails as usize;
+    play.choose = Box::new(move |count| {
+        picked = picked.rotate_left(3) ^ 5;
+        picked % count
     });
     play
 }

@@ -199,7 +199,7 @@ fn a_final_turn_offers_exit_tools_only() {
     };
     let once = play().with(|config| (config.tool_budget, config.final_turn) = (1, true));
     let played = once.run(&[says("").call("look", json!({})), says("so").call("finish", json!({}))]);
-    assert_eq!(names(&played.requests[0]), ["get_weather", "look", "finish"]);
+    assert_eq!(names(&played.requests[0]), ["ask", "get_weather", "look", "finish"]);
     assert_eq!(names(&played.requests[1]), ["finish"]);
     assert_eq!(played.outcome.state, FinalState::Completed);
 
@@ -207,7 +207,7 @@ fn a_final_turn_offers_exit_tools_only() {
     let played = again.run(&[says("").call("look", json!({}))]);
     assert_eq!(played.failure().1, "budget_exhausted");
     let without = play().with(|config| config.tool_budget = 1).run(&[says("").call("look", json!({}))]);
-    assert_eq!(names(&without.requests[1]).len(), 3);
+    assert_eq!(names(&without.requests[1]).len(), 4);
 }
 
 #[test]
@@ -399,7 +399,8 @@ fn a_turn_is_pinned_to_its_tools() {
     assert_eq!(request, again);
     assert_eq!(run.turn(), (1, tools.digest()));
     run.on_event(ChatEvent::Ended { reply: says("").call("look", json!({})).reply }, &tools, 1);
-    let Step::CallTool { call, .. } = run.next_step(&newer, &BiosV1) else { panic!() };
+    let Step::AnswerCalls(calls) = run.next_step(&newer, &BiosV1) else { panic!() };
+    let call = &calls[0].call;
     run.on_tool_result(&call.id, Ok(json!(1)), 2);
     let Step::Stream(request) = run.next_step(&newer, &BiosV1) else { panic!() };
     assert!(request.tools.is_empty(), "the next turn gets the newer set");
@@ -535,7 +536,8 @@ fn times_are_counted_from_the_start_of_each_call() {
     let reply = says("").call("look", json!({})).call("look", json!({})).call("finish", json!({})).reply;
     run.on_event(ChatEvent::Ended { reply }, &tools, 100);
     for at in [130, 200, 150] {
-        if let Step::CallTool { call, .. } = run.next_step(&tools, &BiosV1) {
+        if let Step::AnswerCalls(calls) = run.next_step(&tools, &BiosV1) {
+            let call = &calls[0].call;
             run.on_tool_result(&call.id, Ok(Value::Null), at);
         }
     }

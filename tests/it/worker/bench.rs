@@ -8,7 +8,7 @@ use deftool::request::{Event, FailReason, FinalState, Outcome, RunConfig};
 use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool::spec::Timers;
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolRunner};
-use deftool::worker::{HttpTransport, SubmitRequest, Toolbox, Transport, Worker, WorkerConfig};
+use deftool::worker::{Approvals, HttpTransport, SubmitRequest, Toolbox, Transport, Worker, WorkerConfig};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -23,6 +23,7 @@ pub(super) fn config() -> WorkerConfig {
         slots: 1,
         keep_results: 10,
         llama_cpp: false,
+        approvals: Approvals::default(),
     }
 }
 
