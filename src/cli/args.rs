@@ -343,15 +343,8 @@ pub(super) struct RunOptions {
     /// What to ask; `-` reads it from stdin; a replay takes the recorded one
     #[arg(required_unless_present = "replay")]
     pub(super) prompt: Option<String>,
-    /// Which worker, where the project has several
-    #[arg(long, value_name = "NAME")]
-    pub(super) worker: Option<String>,
-    /// Base URL of the server, /v1 included; wins over the worker's and over OPENAI_BASE_URL
-    #[arg(long, value_name = "URL")]
-    pub(super) endpoint: Option<String>,
-    /// The model's name; wins over the worker's
-    #[arg(long)]
-    pub(super) model: Option<String>,
+    #[command(flatten)]
+    pub(super) worker: WorkerOptions,
     /// Record the model's side into this file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(super) record: Option<PathBuf>,
@@ -364,11 +357,25 @@ pub(super) struct RunOptions {
     /// Print the events, one JSON object a line
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) scripts: ScriptOptions,
+}
+
+/// Which worker, and where its model is.
+#[derive(Debug, Args)]
+pub(super) struct WorkerOptions {
+    /// Which worker, where the project has several
+    #[arg(long, value_name = "NAME")]
+    pub(super) worker: Option<String>,
+    /// Base URL of the server, /v1 included; wins over the worker's and over OPENAI_BASE_URL
+    #[arg(long, value_name = "URL")]
+    pub(super) endpoint: Option<String>,
+    /// The model's name; wins over the worker's
+    #[arg(long)]
+    pub(super) model: Option<String>,
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) scripts: ScriptOptions,
 }
 
 #[derive(Debug, Args)]

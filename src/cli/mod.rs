@@ -33,6 +33,7 @@ mod test;
 mod trust;
 mod types;
 mod watch;
+mod worker;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -13,7 +13,7 @@ use super::submit::{SubmitError, SubmitRequest, live_session, run_start};
 use super::toolbox::ToolSource;
 use super::transport::Transport;
 use crate::request::{
-    Approval, BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestStatus, Run, kind,
+    Approval, BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestState, RequestStatus, Run, kind,
 };
 
 /// Where a worker stands.
@@ -193,6 +193,16 @@ impl Worker {
         self.shared.stopped.cancel();
         for record in lock(&self.shared.registry).all() {
             record.cancel.cancel();
+        }
+    }
+
+    /// Fails every request whose reply is awaited with `worker_restarted`; one whose tool is running goes on.
+    pub fn restart(&self) {
+        let detail = "the worker was restarted";
+        for record in lock(&self.shared.registry).all() {
+            if record.status().state == RequestState::Running {
+                record.stop_with(Failure::new(FailReason::WorkerRestarted, "", detail));
+            }
         }
     }
 

@@ -69,7 +69,6 @@ impl Record {
         self.count.send_replace(count);
     }
 
-    #[expect(dead_code, reason = "servers that the worker manages come next")]
     /// Ends the request for a reason of its worker's: it fails, whoever cancels it at the same time.
     pub(super) fn stop_with(&self, failure: Failure) {
         lock(&self.state).stop_reason.get_or_insert(failure);

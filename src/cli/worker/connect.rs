@@ -1,0 +1,38 @@
+//! From a worker's spec to a worker that talks to its server.
+
+use std::sync::Arc;
+
+use super::{api_key, environment};
+use crate::cli::CliError;
+use crate::cli::args::WorkerOptions;
+use crate::spec::WorkerSpec;
+use crate::worker::{
+    EndpointError, EndpointOptions, HttpTransport, ToolSource, Worker, WorkerConfig, find_endpoint,
+};
+
+/// Settles the endpoint and starts the worker.
+///
+/// # Errors
+/// When there is no endpoint.
+pub(in crate::cli) async fn connect(
+    options: &WorkerOptions,
+    spec: &WorkerSpec,
+    mut config: WorkerConfig,
+    tools: Arc<dyn ToolSource>,
+) -> Result<Worker, CliError> {
+    let key = api_key(spec);
+    let configured = options.endpoint.clone().or_else(|| spec.endpoint.clone());
+    let endpoint = find_endpoint(EndpointOptions {
+        endpoint: configured.or_else(|| environment("OPENAI_BASE_URL")),
+        model: options.model.clone().or_else(|| spec.model.clone()),
+        key: key.clone(),
+        connect: spec.timers.connect,
+    })
+    .await?;
+    let transport =
+        HttpTransport::new(&endpoint.base, key, spec.timers.connect).map_err(EndpointError::Invalid)?;
+    config.run.model = endpoint.model;
+    config.run.parallel_tool_calls_supported = endpoint.parallel_tool_calls;
+    config.llama_cpp = endpoint.llama_cpp;
+    Ok(Worker::start(config, tools, Arc::new(transport)))
+}

@@ -1,0 +1,111 @@
+//! What the commands that drive a worker have in common: the project's worker with its tools, the server it talks to,
+//! and a request followed to its end.
+
+mod connect;
+mod follow;
+
+use std::sync::{Arc, Mutex};
+
+pub(super) use connect::connect;
+pub(super) use follow::{Interrupts, follow};
+
+use super::args::{ScriptOptions, WorkerOptions};
+use super::live_tools::LiveTools;
+use super::output::say;
+use super::trust::{ProjectTrust, key_wish};
+use super::{CliError, engine, locate};
+use crate::diagnostic::Severity;
+use crate::diagnostic::render::render_concise;
+use crate::project::{Generation, LiveProject, find_root, wishes};
+use crate::spec::WorkerSpec;
+
+/// Errors of specs beyond this many are only counted: `check` is for them.
+const MAX_TOLD: usize = 5;
+
+/// A worker of the project, trusted with what it and its tools want.
+pub(super) struct Chosen {
+    pub(super) spec: WorkerSpec,
+    pub(super) tools: Arc<LiveTools>,
+}
+
+/// Opens the project and chooses its worker. `is_offline`: nothing will be sent, so that no key is asked about.
+///
+/// # Errors
+/// When there is no project or no such worker, or the user does not trust it.
+pub(super) fn choose(
+    options: &WorkerOptions,
+    scripts: &ScriptOptions,
+    is_offline: bool,
+) -> Result<Chosen, CliError> {
+    let place = locate(options.project.as_deref())?;
+    let root = find_root(&place.folder)?;
+    let project = LiveProject::open(&root, &place.current, None)?;
+    let generation = project.current();
+    tell_errors(&generation);
+    let spec = choose_worker(options, &generation)?;
+    let offered = generation.tool_set(&spec);
+    let mut wanted =
+        wishes(&generation.load, offered.iter().filter_map(|entry| generation.tool(&entry.name)));
+    if !is_offline && api_key(&spec).is_some() {
+        wanted.extend(key_wish(&generation.load, &spec, options.endpoint.as_deref()));
+    }
+    let trust = ProjectTrust::settle(&root, wanted, scripts.trust)?;
+    let scripts = engine::start(scripts)?;
+    let cached = Mutex::default();
+    let tools = Arc::new(LiveTools { project, worker: spec.clone(), trust, scripts, cached });
+    Ok(Chosen { spec, tools })
+}
+
+/// The key that the worker sends, if its variable is set.
+pub(super) fn api_key(spec: &WorkerSpec) -> Option<String> {
+    environment(&spec.api_key_env).map(|key| key.trim().to_owned())
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// A broken tool is left out; the request goes on with the others.
+fn tell_errors(generation: &Generation) {
+    let load = &generation.load;
+    let errors: Vec<_> = load.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
+    for finding in errors.iter().take(MAX_TOLD) {
+        say(&render_concise(finding, &load.sources));
+    }
+    if errors.len() > MAX_TOLD {
+        say(&format!("and {} more; see `deftool check`", errors.len() - MAX_TOLD));
+    }
+}
+
+/// The worker that was named, the only one, or the implicit one.
+fn choose_worker(options: &WorkerOptions, generation: &Generation) -> Result<WorkerSpec, CliError> {
+    let load = &generation.load;
+    let names =
+        || load.workers.iter().map(|worker| worker.name.value.as_str()).collect::<Vec<_>>().join(", ");
+    let chosen = match (&options.worker, load.workers.as_slice()) {
+        (Some(name), workers) => {
+            let found = workers.iter().find(|worker| worker.name.value == *name);
+            found.ok_or_else(|| {
+                let known = if workers.is_empty() {
+                    String::from("the project has none")
+                } else {
+                    format!("there are: {}", names())
+                };
+                CliError::Usage(format!("no worker called `{name}`; {known}"))
+            })?
+        }
+        (None, []) => return Ok(WorkerSpec::named("default")),
+        (None, [only]) => only,
+        (None, _) => {
+            return Err(CliError::Usage(format!(
+                "the project has several workers ({}); choose one with --worker NAME",
+                names()
+            )));
+        }
+    };
+    if !chosen.valid {
+        let message = format!("the worker `{}` has errors; see `deftool check`", chosen.name.value);
+        return Err(CliError::Usage(message));
+    }
+    Ok(chosen.clone())
+}

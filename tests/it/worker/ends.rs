@@ -1,0 +1,118 @@
+//! What the worker itself ends, and what a person is asked about: through the driver.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deftool::request::{Approval, Event, FailReason, FinalState};
+use deftool::schema::{ToolEntry, ToolKind, ToolSet};
+use deftool::tool::ToolCall;
+use deftool::worker::{Approvals, SubmitRequest, Toolbox, Worker, WorkerConfig};
+use serde_json::json;
+
+use super::bench::*;
+use crate::support::server::{Act, Answer, Server};
+
+#[tokio::test]
+async fn a_restart_ends_a_stream_as_failed_and_leaves_a_running_tool_alone() {
+    let streaming = Answer::stream().delta("so far").then(Act::Silence);
+    let server = Server::script([Answer::calls(&[("look", "{}")]), streaming, Answer::text("after")]);
+    let (started, tool) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    let (told, wait) = (Arc::clone(&started), Arc::clone(&tool));
+    let tools = toolbox(FakeTools(move |_: ToolCall, _| {
+        let (told, wait) = (Arc::clone(&told), Arc::clone(&wait));
+        async move {
+            told.notify_one();
+            wait.notified().await;
+            Ok(json!(1))
+        }
+    }));
+    let config = WorkerConfig { slots: 2, ..config() };
+    let worker = Worker::start(config, tools, http(&server.endpoint(), None));
+    let with_tool = worker.submit(SubmitRequest::prompt("one")).unwrap();
+    started.notified().await;
+    let in_stream = worker.submit(SubmitRequest::prompt("two")).unwrap();
+    wait_for_text(&worker, &in_stream, 6).await;
+    worker.restart();
+    // Both at once: the first to end it wins, and that is the restart.
+    worker.cancel(&in_stream);
+    let ended = finish(&worker, &in_stream).await;
+    assert_eq!(ended.outcome.state, FinalState::Failed);
+    let (reason, _, _, text) = ended.failed();
+    assert_eq!((reason, text), (FailReason::WorkerRestarted, "so far"));
+    tool.notify_one();
+    assert_eq!(finish(&worker, &with_tool).await.text(), "after");
+    assert_eq!(worker.in_flight(), 0);
+}
+
+fn asking() -> Arc<Toolbox> {
+    let function = json!({"name": "ask", "description": "ask", "parameters": {"type": "object"}});
+    let definition = json!({"type": "function", "function": function});
+    let mut entry = ToolEntry::new(ToolKind::Normal, definition, None).unwrap();
+    entry.confirm = true;
+    let runner = FakeTools(|_: ToolCall, _| async { Ok(json!("done")) });
+    Arc::new(Toolbox { generation: 1, tools: ToolSet::new([Arc::new(entry)]), runner: Arc::new(runner) })
+}
+
+#[tokio::test]
+async fn a_call_waits_for_its_approval_and_takes_the_first_answer() {
+    for answer in [Approval::Allowed, Approval::Refused { reason: String::from("no") }] {
+        let server = Server::script([Answer::calls(&[("ask", "{}")]), Answer::text("end")]);
+        let worker = Worker::start(config(), asking(), http(&server.endpoint(), None));
+        let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+        let mut events = worker.events(&id, 0).unwrap();
+        let call = loop {
+            if let Event::Approval { id, answer: None, .. } = &*events.next().await.unwrap() {
+                break id.clone();
+            }
+        };
+        assert!(!worker.approve(&id, "other", Approval::Allowed));
+        assert!(worker.approve(&id, &call, answer.clone()));
+        assert!(!worker.approve(&id, &call, Approval::Allowed), "answered once");
+        let ended = finish(&worker, &id).await;
+        assert_eq!(ended.text(), "end");
+        let ran = ended.names().contains(&String::from("tool_started"));
+        assert_eq!(ran, answer == Approval::Allowed);
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_asked_where_the_worker_has_the_answer() {
+    for (approvals, runs) in [(Approvals::Allow, true), (Approvals::Refuse, false)] {
+        let server = Server::script([Answer::calls(&[("ask", "{}")]), Answer::text("end")]);
+        let config = WorkerConfig { approvals, ..config() };
+        let worker = Worker::start(config, asking(), http(&server.endpoint(), None));
+        let ended = ask(&worker).await;
+        assert_eq!(ended.text(), "end");
+        assert_eq!(ended.names().contains(&String::from("tool_started")), runs);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_waits_for_approval_can_be_canceled() {
+    let server = Server::script([Answer::calls(&[("ask", "{}")])]);
+    let worker = Worker::start(config(), asking(), http(&server.endpoint(), None));
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    let mut events = worker.events(&id, 0).unwrap();
+    while !matches!(&*events.next().await.unwrap(), Event::Approval { .. }) {}
+    worker.cancel(&id);
+    assert_eq!(finish(&worker, &id).await.outcome.state, FinalState::Canceled);
+}
+
+#[tokio::test]
+async fn parallel_calls_overlap() {
+    let barrier = Arc::new(tokio::sync::Barrier::new(2));
+    let tools = toolbox(FakeTools(move |_: ToolCall, _| {
+        let barrier = Arc::clone(&barrier);
+        async move {
+            // Only two calls at the same time pass it.
+            barrier.wait().await;
+            Ok(json!(1))
+        }
+    }));
+    let calls = [("look", "{}"), ("look", r#"{"at": "b"}"#)];
+    let server = Server::script([Answer::calls(&calls), Answer::text("end")]);
+    let mut config = with_timers(|timers| timers.tool = Duration::from_secs(20));
+    config.run.parallel = true;
+    let worker = Worker::start(config, tools, http(&server.endpoint(), None));
+    assert_eq!(ask(&worker).await.text(), "end");
+}
