@@ -19,7 +19,6 @@ mod import;
 mod init;
 mod interrupt;
 mod links;
-mod live_tools;
 mod new;
 mod output;
 mod report;

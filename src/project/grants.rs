@@ -97,6 +97,12 @@ impl Grants {
         }
     }
 
+    /// What of `wanted` is not among these.
+    pub fn beyond(&self, wanted: Vec<Wish>) -> Vec<Wish> {
+        let missing = wanted.into_iter().map(|wish| Wish { grants: self.missing(&wish.grants), ..wish });
+        missing.filter(|wish| !wish.grants.is_empty()).collect()
+    }
+
     /// These and those of `other`.
     pub fn add(&mut self, other: Self) {
         self.net.extend(other.net);
@@ -195,6 +201,16 @@ impl Trust {
             script.tool
         );
         Err(ToolError::new(ToolErrorKind::Permission, message))
+    }
+}
+
+impl Trust {
+    /// What of `wanted` is refused.
+    pub fn refused(&self, wanted: Vec<Wish>) -> Vec<Wish> {
+        match self {
+            Self::Everything => Vec::new(),
+            Self::Only(granted) => granted.beyond(wanted),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::cli::CliError;
 use crate::cli::output::{clean, paint, say, say_error};
 use crate::project::{Generation, Grants, Trust, Wish, follow, wishes};
 use crate::text::{count, one_line};
+use crate::worker::TrustSource;
 
 /// Names the project at `root`, which is absolute and may be gone, in the store; `None` where no text can.
 pub(super) fn key_of(root: &Path) -> Option<String> {
@@ -45,7 +46,7 @@ impl ProjectTrust {
         } else if !wanted.is_empty() {
             let store = Store::of_user();
             grants = remembered(&store, &root);
-            let missing = beyond(&grants, wanted);
+            let missing = grants.beyond(wanted);
             if !missing.is_empty() {
                 let given = ask(&root, &missing)?;
                 remember(&store, &root, &given);
@@ -88,13 +89,11 @@ impl ProjectTrust {
         }
         Trust::Only(Arc::clone(&granted.grants))
     }
+}
 
-    /// What of `wanted` the scripts of `generation` are refused.
-    pub(in crate::cli) fn refused(&self, generation: &Generation, wanted: Vec<Wish>) -> Vec<Wish> {
-        match self.of(generation) {
-            Trust::Everything => Vec::new(),
-            Trust::Only(granted) => beyond(&granted, wanted),
-        }
+impl TrustSource for ProjectTrust {
+    fn of(&self, generation: &Generation) -> Trust {
+        Self::of(self, generation)
     }
 }
 
@@ -105,13 +104,7 @@ pub(in crate::cli) fn not_remembered(generation: &Generation, wanted: Vec<Wish>)
     }
     let projects = Store::of_user().read().unwrap_or_default();
     let key = generation.load.root.as_deref().and_then(key_of);
-    beyond(&key.and_then(|key| projects.get(&key).cloned()).unwrap_or_default(), wanted)
-}
-
-/// What of `wanted` is not among `granted`.
-fn beyond(granted: &Grants, wanted: Vec<Wish>) -> Vec<Wish> {
-    let missing = wanted.into_iter().map(|wish| Wish { grants: granted.missing(&wish.grants), ..wish });
-    missing.filter(|wish| !wish.grants.is_empty()).collect()
+    key.and_then(|key| projects.get(&key).cloned()).unwrap_or_default().beyond(wanted)
 }
 
 fn remembered(store: &Store, root: &Path) -> Grants {

@@ -4,13 +4,12 @@
 mod connect;
 mod follow;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub(super) use connect::connect;
 pub(super) use follow::{Interrupts, follow};
 
 use super::args::{ScriptOptions, WorkerOptions};
-use super::live_tools::LiveTools;
 use super::output::say;
 use super::trust::{ProjectTrust, key_wish};
 use super::{CliError, engine, locate};
@@ -18,6 +17,7 @@ use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
 use crate::project::{Generation, LiveProject, find_root, wishes};
 use crate::spec::WorkerSpec;
+use crate::worker::ProjectTools;
 
 /// Errors of specs beyond this many are only counted: `check` is for them.
 const MAX_TOLD: usize = 5;
@@ -25,7 +25,7 @@ const MAX_TOLD: usize = 5;
 /// A worker of the project, trusted with what it and its tools want.
 pub(super) struct Chosen {
     pub(super) spec: WorkerSpec,
-    pub(super) tools: Arc<LiveTools>,
+    pub(super) tools: Arc<ProjectTools>,
 }
 
 /// Opens the project and chooses its worker. `is_offline`: nothing will be sent, so that no key is asked about.
@@ -51,8 +51,7 @@ pub(super) fn choose(
     }
     let trust = ProjectTrust::settle(&root, wanted, scripts.trust)?;
     let scripts = engine::start(scripts)?;
-    let cached = Mutex::default();
-    let tools = Arc::new(LiveTools { project, worker: spec.clone(), trust, scripts, cached });
+    let tools = Arc::new(ProjectTools::new(project, spec.clone(), trust, scripts));
     Ok(Chosen { spec, tools })
 }
 

@@ -1,25 +1,58 @@
-//! The project's newest generation as a worker's tools.
+//! The tools of a project's newest generation as those of a worker.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::trust::ProjectTrust;
-use crate::project::{Generation, GenerationRunner, LiveProject, wishes};
+use super::toolbox::{ToolSource, Toolbox};
+use crate::project::{Generation, GenerationRunner, LiveProject, Trust, wishes};
 use crate::schema::ToolSet;
 use crate::script::ScriptRunner;
 use crate::spec::WorkerSpec;
-use crate::worker::{ToolSource, Toolbox};
 
-/// Gives each model turn the tools as they are on disk.
-pub(super) struct LiveTools {
-    pub(super) project: LiveProject,
-    pub(super) worker: WorkerSpec,
-    pub(super) trust: ProjectTrust,
-    pub(super) scripts: Arc<ScriptRunner>,
-    /// The set of the newest generation that was asked for, by its number.
-    pub(super) cached: Mutex<Option<(u64, ToolSet)>>,
+/// What the scripts of each generation may use of what their specs want.
+pub trait TrustSource: Send + Sync {
+    /// What those of `generation` may use.
+    fn of(&self, generation: &Generation) -> Trust;
 }
 
-impl LiveTools {
+/// The same for every generation.
+impl TrustSource for Trust {
+    fn of(&self, _: &Generation) -> Trust {
+        self.clone()
+    }
+}
+
+/// Gives each model turn the tools as they are on disk.
+pub struct ProjectTools {
+    project: LiveProject,
+    worker: WorkerSpec,
+    trust: Box<dyn TrustSource>,
+    scripts: Arc<ScriptRunner>,
+    /// The set of the newest generation that was asked for, by its number.
+    cached: Mutex<Option<(u64, ToolSet)>>,
+}
+
+impl std::fmt::Debug for ProjectTools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProjectTools").field("worker", &self.worker.name.value).finish_non_exhaustive()
+    }
+}
+
+impl ProjectTools {
+    /// The tools of `project` that `worker` may use, run by `scripts` as far as `trust` goes.
+    pub fn new(
+        project: LiveProject,
+        worker: WorkerSpec,
+        trust: impl TrustSource + 'static,
+        scripts: Arc<ScriptRunner>,
+    ) -> Self {
+        Self { project, worker, trust: Box::new(trust), scripts, cached: Mutex::default() }
+    }
+
+    /// The project.
+    pub fn project(&self) -> &LiveProject {
+        &self.project
+    }
+
     fn tool_set(&self, generation: &Generation) -> ToolSet {
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         match &*cached {
@@ -33,7 +66,7 @@ impl LiveTools {
     }
 }
 
-impl ToolSource for LiveTools {
+impl ToolSource for ProjectTools {
     fn current(&self) -> Toolbox {
         let generation = self.project.current();
         Toolbox {
@@ -52,7 +85,7 @@ impl ToolSource for LiveTools {
         let current = self.project.current();
         let offered = self.tool_set(&current);
         let offered = offered.iter().filter_map(|entry| current.tool(&entry.name));
-        let refused = self.trust.refused(&current, wishes(&current.load, offered));
+        let refused = self.trust.of(&current).refused(wishes(&current.load, offered));
         if refused.is_empty() {
             return changes;
         }
