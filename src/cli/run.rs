@@ -13,13 +13,14 @@ use crate::worker::{Approvals, Recorder, Recording, ReplayTransport, SubmitReque
 pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;
     let recording = options.replay.as_deref().map(Recording::read).transpose()?;
-    let Chosen { spec, tools } = worker::choose(&options.worker, &options.scripts, recording.is_some())?;
+    let Chosen { spec, tools, config } =
+        worker::choose(&options.worker, &options.scripts, recording.is_some())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
         let mut submit = prompt.map(SubmitRequest::prompt).unwrap_or_default();
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
-        let config = WorkerConfig { approvals: Approvals::Allow, ..WorkerConfig::of_spec(&spec) };
+        let config = WorkerConfig { approvals: Approvals::Allow, ..config };
         let replay =
             recording.map(|recording| Arc::new(ReplayTransport::new(recording, options.replay_lenient)));
         let worker = if let Some(replay) = &replay {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use super::bios::tell_bios;
 use super::cache::{Cache, OfBytes};
 use super::discover::{identity, is_test_script};
 use super::levels::{self, Levels};
@@ -166,6 +167,7 @@ pub(super) fn load_through(
     let (mut load, levels) = read_specs(cache, inputs, from, &options.overlay)?;
     if options.with_scripts {
         load_scripts(cache, &mut load, &whole_roots(inputs), from);
+        tell_bios(&mut load);
         #[cfg(feature = "types")]
         if options.checks_types {
             super::type_findings::tell_types(&mut load);

@@ -3,6 +3,7 @@
 //! A project is a folder that holds `specs/` (and `scripts/` beside it). [`find_root`] walks up to it, [`load`]
 //! reads files, [`Generation`] is what a request runs on, [`LiveProject`] keeps the newest one at hand.
 
+mod bios;
 mod cache;
 mod contract_findings;
 mod discover;
@@ -33,6 +34,7 @@ mod watch;
 mod watch_probe;
 mod write;
 
+pub use bios::read_bios;
 pub use discover::{Input, ProjectError, find_root, is_test_script, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 #[cfg(feature = "cli")]

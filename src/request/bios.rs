@@ -43,7 +43,7 @@ pub struct BiosContext<'a> {
 }
 
 /// Makes the BIOS. An empty text sends none.
-pub trait BiosProvider {
+pub trait BiosProvider: std::fmt::Debug + Send + Sync {
     /// The part that `context` asks for. The same context must give the same text.
     fn bios(&self, context: &BiosContext<'_>) -> String;
 }

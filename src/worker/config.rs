@@ -1,7 +1,9 @@
 //! What a worker is configured with.
 
+use std::sync::Arc;
+
 use super::calls::Approvals;
-use crate::request::RunConfig;
+use crate::request::{BiosProvider, BiosV1, RunConfig};
 use crate::spec::{Timers, WorkerSpec};
 
 /// How a worker works.
@@ -17,6 +19,8 @@ pub struct WorkerConfig {
     pub keep_results: usize,
     /// Whether the server is a llama.cpp.
     pub llama_cpp: bool,
+    /// Makes the engine's own system message.
+    pub bios: Arc<dyn BiosProvider>,
     /// What is done where a call needs a person's approval.
     pub approvals: Approvals,
 }
@@ -46,6 +50,7 @@ impl WorkerConfig {
             slots: spec.slots,
             keep_results: spec.keep_results,
             llama_cpp: false,
+            bios: Arc::new(BiosV1),
             approvals: Approvals::default(),
         }
     }

@@ -40,7 +40,7 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
             }
             toolbox = newest;
         }
-        let step = run.next_step(&toolbox.tools, task.shared.bios.as_ref());
+        let step = run.next_step(&toolbox.tools, task.shared.config.bios.as_ref());
         task.publish(&mut run);
         match step {
             Step::Finished => return,

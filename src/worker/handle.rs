@@ -12,9 +12,7 @@ use super::replay::ReplayTransport;
 use super::submit::{SubmitError, SubmitRequest, live_session, run_start};
 use super::toolbox::ToolSource;
 use super::transport::Transport;
-use crate::request::{
-    Approval, BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestState, RequestStatus, Run, kind,
-};
+use crate::request::{Approval, FailReason, Failure, Outcome, RequestState, RequestStatus, Run, kind};
 
 /// Where a worker stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +33,6 @@ pub(super) struct Shared {
     pub(super) config: WorkerConfig,
     pub(super) tools: Arc<dyn ToolSource>,
     pub(super) transport: Arc<dyn Transport>,
-    pub(super) bios: Arc<dyn BiosProvider + Send + Sync>,
     pub(super) registry: Mutex<Registry>,
     replay: Option<Arc<ReplayTransport>>,
     stopped: CancellationToken,
@@ -78,7 +75,6 @@ impl Worker {
             config,
             tools,
             transport,
-            bios: Arc::new(BiosV1),
             registry: Mutex::default(),
             replay,
             stopped: CancellationToken::new(),

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bench_command;
+mod bios;
 mod chat;
 mod check_watch;
 mod ci;

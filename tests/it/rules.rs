@@ -101,8 +101,9 @@ fn check(files: &BTreeMap<String, String>, target: Option<Target>) -> Found {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    // Scripts matter where the example brings one; elsewhere every tool would lack its own.
-    let with_scripts = files.keys().any(|name| name.starts_with("scripts/"));
+    // Other files matter where the example brings or names one; elsewhere every tool would lack its script.
+    let with_scripts =
+        files.iter().any(|(name, text)| name.starts_with("scripts/") || text.contains(":bios \""));
     let inputs = resolve_inputs(&[], folder.path()).unwrap();
     let options =
         LoadOptions { with_scripts, targets: target.into_iter().collect(), ..LoadOptions::default() };

@@ -15,9 +15,10 @@ use super::trust::{ProjectTrust, key_wish};
 use super::{CliError, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, LiveProject, find_root, wishes};
+use crate::project::{Generation, LiveProject, find_root, read_bios, wishes};
+use crate::request::BiosTemplate;
 use crate::spec::WorkerSpec;
-use crate::worker::ProjectTools;
+use crate::worker::{ProjectTools, WorkerConfig};
 
 /// Errors of specs beyond this many are only counted: `check` is for them.
 const MAX_TOLD: usize = 5;
@@ -26,6 +27,7 @@ const MAX_TOLD: usize = 5;
 pub(super) struct Chosen {
     pub(super) spec: WorkerSpec,
     pub(super) tools: Arc<ProjectTools>,
+    pub(super) config: WorkerConfig,
 }
 
 /// Opens the project and chooses its worker. `is_offline`: nothing will be sent, so that no key is asked about.
@@ -52,7 +54,11 @@ pub(super) fn choose(
     let trust = ProjectTrust::settle(&root, wanted, scripts.trust)?;
     let scripts = engine::start(scripts)?;
     let tools = Arc::new(ProjectTools::new(project, spec.clone(), trust, scripts));
-    Ok(Chosen { spec, tools })
+    let mut config = WorkerConfig::of_spec(&spec);
+    if let Some(text) = read_bios(&root, &spec).map_err(CliError::Usage)? {
+        config.bios = Arc::new(BiosTemplate { text });
+    }
+    Ok(Chosen { spec, tools, config })
 }
 
 /// The key that the worker sends, if its variable is set.

@@ -473,6 +473,7 @@ fn combined_system_messages_are_one() {
 
 #[test]
 fn a_bios_may_be_empty() {
+    #[derive(Debug)]
     struct None;
     impl BiosProvider for None {
         fn bios(&self, _: &BiosContext<'_>) -> String {

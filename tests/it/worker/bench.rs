@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use deftool::request::{Event, FailReason, FinalState, Outcome, RunConfig};
+use deftool::request::{BiosV1, Event, FailReason, FinalState, Outcome, RunConfig};
 use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool::spec::Timers;
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolRunner};
@@ -23,6 +23,7 @@ pub(super) fn config() -> WorkerConfig {
         slots: 1,
         keep_results: 10,
         llama_cpp: false,
+        bios: Arc::new(BiosV1),
         approvals: Approvals::default(),
     }
 }
