@@ -1,6 +1,6 @@
 //! `:bios`: a file of the user's is the first system message, and what is wrong with it is told before anything is sent.
 
-use crate::support::project::{Ended, Project};
+use crate::support::project::Project;
 use crate::support::server::{Answer, Server};
 
 fn project(bios: &str) -> Project {

@@ -46,4 +46,5 @@ mod trust;
 mod types;
 mod values;
 mod worker;
+mod worker_rules;
 mod write;
