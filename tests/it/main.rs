@@ -11,6 +11,7 @@ mod damage;
 mod docs;
 mod doctor;
 mod examples;
+mod fallback;
 mod findings;
 mod fix;
 mod fmt;

@@ -48,6 +48,8 @@ pub(super) struct Context {
     last: Option<char>,
     /// The end of the text so far.
     recent: String,
+    /// What came last was a call that is only shown; its neighbours are, too.
+    mentioned: bool,
     reasoning_ended: bool,
 }
 
@@ -88,6 +90,7 @@ impl Context {
             previous: None,
             last: None,
             recent: String::new(),
+            mentioned: false,
             reasoning_ended: false,
         }
     }
@@ -110,20 +113,36 @@ impl Context {
             || matches!(self.previous, Some('\'' | '‘' | '`')))
     }
 
-    /// Whether a call here is part of a sentence that goes on with `next` (with blanks before it, where `gap`), or
-    /// introduced as an example: it is shown, not made.
+    /// Whether a call here stands in a sentence that may go on after it.
+    pub(super) fn is_in_sentence(&self) -> bool {
+        self.last.is_some_and(|last| last.is_alphanumeric() || matches!(last, ',' | '('))
+    }
+
+    /// Whether a call here, after which `next` comes (with blanks between, where `gap`), is shown and not made: it is
+    /// part of a sentence or a table, introduced as an example, or stands beside a call that is.
     pub(super) fn is_mention(&self, gap: bool, next: Option<char>) -> bool {
         let goes_on = next.is_some_and(|next| match gap {
             true => next.is_lowercase(),
             false => matches!(next, ',' | '.' | ';' | ':' | '!' | '?' | ')'),
         });
         let in_sentence = match self.last {
-            // A cell of a table.
             Some('|') => true,
-            Some(before) => goes_on && (before.is_alphanumeric() || matches!(before, ',' | '(')),
+            Some(_) => goes_on && self.is_in_sentence(),
             None => goes_on && gap,
         };
-        in_sentence || self.is_introduced()
+        in_sentence || self.mentioned || self.is_introduced()
+    }
+
+    /// A call was shown.
+    pub(super) fn mention(&mut self) {
+        self.mentioned = true;
+    }
+
+    /// Whether what begins here is part of JSON that began before.
+    pub(super) fn is_inside_json(&self) -> bool {
+        let before = self.recent.trim_end();
+        before.ends_with(['[', '{', '('])
+            || before.strip_suffix(',').is_some_and(|item| item.trim_end().ends_with(['}', ']']))
     }
 
     fn is_introduced(&self) -> bool {
@@ -150,7 +169,10 @@ impl Context {
     /// Takes a run of characters that [`is_plain`] accepts, where [`Context::may_skip`].
     pub(super) fn skip(&mut self, run: &str) {
         self.previous = run.chars().next_back().or(self.previous);
-        self.last = run.trim_end().chars().next_back().or(self.last);
+        if let Some(last) = run.trim_end().chars().next_back() {
+            self.last = Some(last);
+            self.mentioned = false;
+        }
         self.remember(run);
     }
 
@@ -183,6 +205,7 @@ impl Context {
         self.settle(ch);
         if !ch.is_whitespace() {
             self.last = Some(ch);
+            self.mentioned = false;
         } else if ch == '\n' {
             self.last = None;
         }

@@ -512,8 +512,20 @@ impl Machine {
         if form.closes.is_empty() {
             return Verdict::Broken;
         }
-        let begun = form.closes.iter().map(|close| advance(close, 0, ch)).collect();
-        self.reading = Reading::Lost { matched: begun };
+        // What was read of a mark that did not come may begin the closing one.
+        let read = match &self.reading {
+            Reading::Marks { alive, read } => self.here().and_then(|step| {
+                let marks = step.next.iter().enumerate().filter(|(index, _)| alive >> index & 1 == 1);
+                marks.map(|(_, (token, _))| token).find_map(|token| match token {
+                    Token::Mark(mark) => Some(mark.chars().take(*read)),
+                    _ => None,
+                })
+            }),
+            Reading::Gap | Reading::Token { .. } | Reading::Lost { .. } => None,
+        };
+        let read: Vec<char> = read.into_iter().flatten().chain([ch]).collect();
+        let begun = |close: &&str| read.iter().fold(0, |matched, ch| advance(close, matched, *ch));
+        self.reading = Reading::Lost { matched: form.closes.iter().map(begun).collect() };
         Verdict::Flow
     }
 }

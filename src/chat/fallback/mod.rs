@@ -83,7 +83,7 @@ pub struct TextCall {
 
 /// Arguments as they were written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "written", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum TextArguments {
     /// As JSON.
     Json(RawArguments),

@@ -31,8 +31,10 @@ pub struct Scanner {
     flowing: bool,
     /// The start of an open form whose text went out.
     quoted: String,
-    /// A candidate that waits for the next word: in the middle of a sentence it is a mention.
-    pending: Option<Pending>,
+    /// Candidates that wait for the next word, neighbours that stand in one sentence: when it goes on after them,
+    /// they are only shown.
+    pending: Vec<Pending>,
+    pending_bytes: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,21 +54,20 @@ impl Scanner {
             held: String::new(),
             flowing: false,
             quoted: String::new(),
-            pending: None,
+            pending: Vec::new(),
+            pending_bytes: 0,
         }
     }
 
     /// Bytes held back.
     pub fn held_bytes(&self) -> usize {
-        let pending =
-            self.pending.as_ref().map_or(0, |Pending { candidate, gap }| candidate.text.len() + gap.len());
-        self.held.len() + pending
+        self.held.len() + self.pending_bytes
     }
 
     /// Takes the start of `text` that is certain to be plain; how many bytes that are. The rest is for
     /// [`Scanner::push`].
     pub fn skip(&mut self, text: &str) -> usize {
-        if !self.open.is_empty() || self.pending.is_some() || !self.context.may_skip() {
+        if !self.open.is_empty() || !self.pending.is_empty() || !self.context.may_skip() {
             return 0;
         }
         let length = text.bytes().position(|byte| !is_plain(byte)).unwrap_or(text.len());
@@ -78,15 +79,10 @@ impl Scanner {
 
     /// Takes one character and appends what it decided to `out`.
     pub fn push(&mut self, ch: char, out: &mut Vec<Piece>) {
-        if let Some(Pending { gap, .. }) = &mut self.pending {
-            if matches!(ch, ' ' | '\t' | '\r') && gap.len() < MAX_GAP {
-                gap.push(ch);
-                return;
-            }
-            self.settle_pending(Some(ch), out);
-        }
         if self.open.is_empty() {
-            self.push_plain(ch, out);
+            if !self.wait(ch, out) {
+                self.push_plain(ch, out);
+            }
             return;
         }
         let mut retry_from = 0;
@@ -129,6 +125,8 @@ impl Scanner {
             if self.held.len() > MAX_HELD {
                 self.let_go(out);
                 self.flowing = true;
+            } else if self.held_bytes() > MAX_HELD {
+                self.settle_pending(None, out);
             }
         }
     }
@@ -158,36 +156,65 @@ impl Scanner {
 
     /// Gives up what is open: what is held goes out as text.
     pub fn flush(&mut self, out: &mut Vec<Piece>) {
-        if let Some(Pending { candidate, gap }) = self.pending.take() {
+        for Pending { candidate, gap } in std::mem::take(&mut self.pending) {
             candidate.text.chars().chain(gap.chars()).for_each(|ch| self.let_out(ch, out));
         }
+        self.pending_bytes = 0;
         self.let_go(out);
         self.close();
     }
 
+    /// Takes a character that comes after a candidate: whether it is a blank, or what begins another candidate in the
+    /// same sentence. Otherwise the candidate is decided.
+    fn wait(&mut self, ch: char, out: &mut Vec<Piece>) -> bool {
+        let in_sentence = self.context.is_in_sentence();
+        let Some(Pending { gap, .. }) = self.pending.last_mut() else { return false };
+        if gap.len() < MAX_GAP && (matches!(ch, ' ' | '\t' | '\r') || (in_sentence && ch == '\n')) {
+            gap.push(ch);
+            self.pending_bytes += ch.len_utf8();
+            return true;
+        }
+        if in_sentence && self.held_bytes() < MAX_HELD {
+            self.open_forms(ch);
+            if !self.open.is_empty() {
+                return true;
+            }
+        }
+        self.settle_pending(Some(ch), out);
+        false
+    }
+
     fn push_plain(&mut self, ch: char, out: &mut Vec<Piece>) {
+        self.open_forms(ch);
+        if self.open.is_empty() {
+            self.let_out(ch, out);
+        }
+    }
+
+    /// Opens every form that may begin with `ch`, which is held then.
+    fn open_forms(&mut self, ch: char) {
         // What begins a form, and what does so at the start of a line only.
         let may_open = match ch {
             '<' | '[' | '>' => true,
             '{' | '`' | '~' | 'A' | 'f' => self.context.at_line_start(),
             _ => false,
         };
-        if may_open && self.context.is_free(ch) {
-            let line_start = self.context.at_line_start();
-            for family in Family::ALL {
-                let form = family.form();
-                if (form.line_start && !line_start) || !(form.marked || self.forms.unmarked) {
-                    continue;
-                }
-                let mut machine = Machine::new(*family);
-                if machine.push(ch) == Verdict::More {
-                    self.open.push(machine);
-                }
+        if !may_open || !self.context.is_free(ch) {
+            return;
+        }
+        let line_start = self.context.at_line_start();
+        let unmarked = self.forms.unmarked && line_start && !self.context.is_inside_json();
+        for family in Family::ALL {
+            let form = family.form();
+            if (form.line_start && !line_start) || !(form.marked || unmarked) {
+                continue;
+            }
+            let mut machine = Machine::new(*family);
+            if machine.push(ch) == Verdict::More {
+                self.open.push(machine);
             }
         }
-        if self.open.is_empty() {
-            self.let_out(ch, out);
-        } else {
+        if !self.open.is_empty() {
             self.held.push(ch);
         }
     }
@@ -201,9 +228,8 @@ impl Scanner {
     }
 
     fn let_go(&mut self, out: &mut Vec<Piece>) {
-        if self.held.is_empty() {
-            return;
-        }
+        let Some(first) = self.held.chars().next() else { return };
+        self.settle_pending(Some(first), out);
         self.quoted = self.held.chars().take(MAX_QUOTED).collect();
         for ch in std::mem::take(&mut self.held).chars() {
             self.let_out(ch, out);
@@ -246,14 +272,17 @@ impl Scanner {
         let after = text.split_off(if text.is_char_boundary(end) { end } else { text.len() });
         match decode(&text, &machine.captures, marked) {
             Decoded::Calls(calls) => {
-                self.pending = Some(Pending { candidate: Candidate { text, calls }, gap: String::new() });
                 // A form that takes its whole line is part of no sentence.
-                if self.pending.as_ref().is_some_and(|pending| pending.candidate.text.ends_with('\n')) {
+                let takes_line = text.ends_with('\n');
+                self.pending_bytes += text.len();
+                self.pending.push(Pending { candidate: Candidate { text, calls }, gap: String::new() });
+                if takes_line {
                     self.settle_pending(None, out);
                 }
                 self.close();
             }
             Decoded::Ordinary => {
+                self.settle_pending(text.chars().next(), out);
                 text.chars().for_each(|ch| self.let_out(ch, out));
                 self.close();
             }
@@ -266,20 +295,27 @@ impl Scanner {
         after.chars().for_each(|ch| self.push(ch, out));
     }
 
-    /// Decides on the candidate that waits, now that `next` comes after it.
+    /// Decides on the candidates that wait, now that `next` comes after them.
     fn settle_pending(&mut self, next: Option<char>, out: &mut Vec<Piece>) {
-        let Some(Pending { candidate, gap }) = self.pending.take() else { return };
-        if self.context.is_mention(!gap.is_empty(), next) {
-            candidate.text.chars().for_each(|ch| self.let_out(ch, out));
-        } else {
-            if candidate.text.ends_with('\n') {
-                self.context.line_taken();
+        let Some(Pending { gap, .. }) = self.pending.last() else { return };
+        // On another line it is another sentence.
+        let next = next.filter(|_| !gap.contains('\n'));
+        let is_mention = self.context.is_mention(!gap.is_empty(), next);
+        self.pending_bytes = 0;
+        for Pending { candidate, gap } in std::mem::take(&mut self.pending) {
+            if is_mention {
+                candidate.text.chars().for_each(|ch| self.let_out(ch, out));
+                self.context.mention();
             } else {
-                self.context.inline_taken();
+                if candidate.text.ends_with('\n') {
+                    self.context.line_taken();
+                } else {
+                    self.context.inline_taken();
+                }
+                out.push(Piece::Candidate(candidate));
             }
-            out.push(Piece::Candidate(candidate));
+            gap.chars().for_each(|ch| self.let_out(ch, out));
         }
-        gap.chars().for_each(|ch| self.let_out(ch, out));
     }
 
     fn close(&mut self) {

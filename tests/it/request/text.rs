@@ -382,12 +382,12 @@ fn a_reply_that_writes_too_many_calls_ends_there() {
     for size in [usize::MAX, 1_000, 7] {
         let mut playing = play();
         playing.conversation = conversation();
-        let played = playing.run(&[says(&format!("a {exit}{}", calls(20_000))).cut(size)]);
+        let played = playing.run(&[says(&format!("a. {exit}{}", calls(20_000))).cut(size)]);
         let detail = "the reply writes more than 1000 tool calls; what followed was not read";
         assert_eq!(played.failure(), (FailReason::UnknownError, "server_error", detail));
         assert_eq!(played.signals(), [("finish", &json!({}))]);
         assert!(played.executed.is_empty());
-        assert_eq!(played.outcome.raw_text().trim_end(), format!("a {exit}{}", calls(1_000)).trim_end());
+        assert_eq!(played.outcome.raw_text().trim_end(), format!("a. {exit}{}", calls(1_000)).trim_end());
     }
     let played = play().with(|config| config.tool_budget = 2_000).run(&[says(&calls(1_000)), says("done")]);
     assert_eq!(played.executed.len(), 1_000);
