@@ -121,9 +121,8 @@ impl Context {
     /// Whether a call here, after which `next` comes (with blanks between, where `gap`), is shown and not made: it is
     /// part of a sentence or a table, introduced as an example, or stands beside a call that is.
     pub(super) fn is_mention(&self, gap: bool, next: Option<char>) -> bool {
-        let goes_on = next.is_some_and(|next| match gap {
-            true => next.is_lowercase(),
-            false => matches!(next, ',' | '.' | ';' | ':' | '!' | '?' | ')'),
+        let goes_on = next.is_some_and(|next| {
+            if gap { next.is_lowercase() } else { matches!(next, ',' | '.' | ';' | ':' | '!' | '?' | ')') }
         });
         let in_sentence = match self.last {
             Some('|') => true,

@@ -32,39 +32,30 @@ pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded
         let Captured { what, start, end } = *captured;
         let written = text.get(start..end).unwrap_or_default();
         let read = match what {
-            Capture::Object => match object_call(written, marked) {
-                Ok(Some(call)) => Ok(calls.push(call.at(start, end))),
-                Ok(None) if !marked => return Decoded::Ordinary,
-                Ok(None) => Err(String::from("it names no tool")),
-                Err(why) => Err(why),
-            },
-            Capture::Python => match python_calls(written, marked) {
-                Ok(found) => Ok(calls.extend(found.into_iter().map(|call| call.at(start, end)))),
-                Err(_) if !marked => return Decoded::Ordinary,
-                Err(why) => Err(why),
-            },
-            Capture::Name => {
-                let arguments = TextArguments::Members(Vec::new());
-                Ok(calls.push(TextCall {
-                    name: plain_name(written),
-                    arguments,
-                    bare: true,
-                    span: (start, end),
-                }))
-            }
-            Capture::Nothing => Ok(()),
+            Capture::Object => object_call(written, marked),
+            Capture::Python => python_call(written, marked),
+            Capture::Name => Ok(Some(TextCall {
+                name: plain_name(written),
+                arguments: TextArguments::Members(Vec::new()),
+                bare: true,
+                span: (0, 0),
+            })),
+            Capture::Nothing => continue,
             Capture::Rename
             | Capture::Arguments
             | Capture::Braces
             | Capture::Key
             | Capture::IsString
-            | Capture::Value => match calls.last_mut() {
-                Some(call) => add(call, what, written, end),
-                None => Ok(()),
+            | Capture::Value => match calls.last_mut().map(|call| add(call, what, written, end)) {
+                Some(Err(why)) => return Decoded::Unreadable(why),
+                Some(Ok(())) | None => continue,
             },
         };
-        if let Err(why) = read {
-            return Decoded::Unreadable(why);
+        match read {
+            Ok(Some(call)) => calls.push(TextCall { span: (start, end), ..call }),
+            Ok(None) | Err(_) if !marked => return Decoded::Ordinary,
+            Ok(None) => return Decoded::Unreadable(String::from("it names no tool")),
+            Err(why) => return Decoded::Unreadable(why),
         }
     }
     for call in &mut calls {
@@ -77,11 +68,6 @@ pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded
 }
 
 impl TextCall {
-    fn at(mut self, start: usize, end: usize) -> Self {
-        self.span = (start, end);
-        self
-    }
-
     fn has_no_arguments(&self) -> bool {
         match &self.arguments {
             TextArguments::Json(_) => false,
@@ -119,7 +105,7 @@ fn add(call: &mut TextCall, what: Capture, written: &str, end: usize) -> Result<
         }
         (Capture::Value, TextArguments::Members(members)) => {
             if let Some(member) = members.last_mut() {
-                member.text = without_frame(written).to_owned();
+                without_frame(written).clone_into(&mut member.text);
             }
         }
         _ => {}
@@ -193,8 +179,8 @@ fn malformed(text: String) -> RawArguments {
     RawArguments::Malformed { text, error: String::from("not a JSON object") }
 }
 
-/// The calls of `name(…)`, or of those in `print(…)`, which is how Gemma asks for a result.
-fn python_calls(text: &str, marked: bool) -> Result<Vec<TextCall>, String> {
+/// The call `name(…)`, or the one in `print(…)`, which is how Gemma asks for a result.
+fn python_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
     let inner = text
         .strip_prefix("print")
         .and_then(|rest| rest.trim_start().strip_prefix('(')?.strip_suffix(')'))
@@ -203,5 +189,5 @@ fn python_calls(text: &str, marked: bool) -> Result<Vec<TextCall>, String> {
     let name = call.name.strip_suffix(".call").unwrap_or(call.name);
     let bare = !marked && call.named.is_empty();
     let arguments = TextArguments::Literals { positional: call.positional, named: call.named };
-    Ok(vec![TextCall { name: plain_name(name), arguments, bare, span: (0, 0) }])
+    Ok(Some(TextCall { name: plain_name(name), arguments, bare, span: (0, 0) }))
 }

@@ -40,6 +40,7 @@ pub(super) struct JsonScan {
 
 /// Which of the object's own keys were read, each with its colon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools)] // which were read, independent of each other
 struct Keys {
     any: bool,
     name: bool,

@@ -9,8 +9,8 @@
 //! Never a candidate: what stands in code, a quotation or the model's thinking, what a sentence goes through, what is
 //! introduced as an example (`context`, `tags`).
 //!
-//! A family is one file in `families`: its forms as tables (`grammar`), whose names and arguments one decoder reads
-//! (`decode`). Forms that the model marks as calls are always read, the others only where it was told to write so.
+//! A family is one file in `families`: its forms as tables (`grammar`), which one machine follows (`machine`) and one
+//! decoder reads (`decode`). Forms that the model marks as calls are always read, the others only where it was told to write so.
 //!
 //! Absent: forms that cannot be told from prose, such as harmony without its special tokens or functionary v3.2
 //! without its first `>>>`; XML entities, which no template has in values.
@@ -20,6 +20,7 @@ mod decode;
 mod families;
 mod grammar;
 mod json;
+mod machine;
 mod python;
 mod scanner;
 mod tags;

@@ -93,10 +93,9 @@ impl CallScan {
                     _ => '}',
                 });
             }
-            ')' | ']' | '}' if self.stack.pop() == Some(ch) => {
-                if self.stack.is_empty() {
-                    return CallStep::End;
-                }
+            ')' | ']' | '}' if self.stack.last() == Some(&ch) => {
+                self.stack.pop();
+                return if self.stack.is_empty() { CallStep::End } else { CallStep::More };
             }
             '(' | '[' | '{' | ')' | ']' | '}' | '<' | '>' | ';' | '`' => return CallStep::Bad,
             '=' => self.keyword |= self.stack.len() == 1,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::context::{Context, is_plain};
 use super::decode::{Decoded, decode};
 use super::families::Family;
-use super::grammar::{Machine, Verdict};
+use super::machine::{Machine, Verdict};
 use super::{Candidate, Forms, MAX_HELD, Piece};
 
 /// How much of a broken candidate is quoted, in characters.
@@ -259,11 +259,15 @@ impl Scanner {
             // Longer than may be held. One that the model marked is a call that cannot be read; one without a mark
             // may as well be data.
             if marked {
-                ch.into_iter().for_each(|ch| self.let_out(ch, out));
+                if let Some(ch) = ch {
+                    self.let_out(ch, out);
+                }
                 self.break_off("is longer than 64 KiB", out);
             } else {
                 self.close();
-                ch.into_iter().for_each(|ch| self.push(ch, out));
+                if let Some(ch) = ch {
+                    self.push(ch, out);
+                }
             }
             return;
         }

@@ -1,5 +1,5 @@
-//! Gemma. Gemma 2 and 3 write a `tool_code` block with calls as Python writes them; FunctionGemma and Gemma 4 write
-//! `call:name{key:value}` between marks, where strings stand between `<escape>` or `<|"|>`.
+//! Gemma. Versions 2 and 3 write a `tool_code` block with calls as Python writes them; FunctionGemma and Gemma 4
+//! write `call:name{key:value}` between marks, where strings stand between `<escape>` or `<|"|>`.
 //!
 //! Source: ai.google.dev/gemma/docs, "Function calling" (Gemma 3 and 4) and "FunctionGemma formatting and best
 //! practices", November 2026.
@@ -88,7 +88,7 @@ impl<'t> Reader<'t> {
             }
             members.insert(key, self.value(depth)?);
             self.blanks();
-            if !self.take(",") && !(self.rest.is_empty() || self.rest.starts_with('}')) {
+            if !(self.take(",") || self.rest.is_empty() || self.rest.starts_with('}')) {
                 return Err(self.unexpected("`,`"));
             }
         }
