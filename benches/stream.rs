@@ -1,8 +1,13 @@
-//! A reply's bytes → events: what one piece of text costs, in the form in which llama.cpp sends it.
+//! A reply's bytes → events: what one piece of text costs, in the form in which llama.cpp sends it; and text → what a
+//! request shows of it, when calls written as text are looked for.
 //!
 //! The figure that counts is the time for one item (one text chunk); the goal is at most one microsecond.
 
+use std::sync::Arc;
+
 use deftool::chat::{ChatEvent, End, StreamDecoder};
+use deftool::request::{BiosV1, Fallback, Run, RunConfig, RunStart};
+use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 
@@ -86,6 +91,54 @@ fn text_in_reads_of_100_bytes(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn call_one_chunk_a_read(bencher: Bencher<'_, '_>) {
     run(bencher, &call_stream(), None);
+}
+
+/// Pieces of plain text, as tokens are, through the request machine; an item is a piece.
+fn request(bencher: Bencher<'_, '_>, fallback: Fallback, pieces_an_event: usize) {
+    let words =
+        [" the", " ship", ".", "\n\n", " Maverick", "'s", " `Rev", "enge`", " é", " of", " 日本", "1"];
+    let pieces: Vec<&str> = words.into_iter().cycle().take(CHUNKS).collect();
+    let events: Vec<String> = pieces.chunks(pieces_an_event).map(<[&str]>::concat).collect();
+    let definition = serde_json::json!({"type": "function", "function": {"name": "f"}});
+    let tool = ToolEntry::new(ToolKind::Normal, definition, None).expect("a tool without parameters");
+    let tools = ToolSet::new([Arc::new(tool)]);
+    let config = RunConfig { fallback, ..RunConfig::default() };
+    let start = RunStart {
+        request_id: String::from("r1"),
+        job_name: String::new(),
+        conversation: Vec::new(),
+        submitted_at_ms: 0,
+        zone: String::from("UTC"),
+        local_time: String::new(),
+        id_seed: 1,
+    };
+    bencher.counter(ItemsCount::new(pieces.len())).bench(|| {
+        let mut run = Run::new(config.clone(), start.clone());
+        run.next_step(&tools, &BiosV1);
+        for text in &events {
+            run.on_event(ChatEvent::Text { text: text.clone() }, &tools, 1);
+            black_box(run.take_events());
+        }
+        run
+    });
+}
+
+#[divan::bench(args = ["off", "auto", "on"])]
+fn shown_one_piece_an_event(bencher: Bencher<'_, '_>, fallback: &str) {
+    request(bencher, named(fallback), 1);
+}
+
+#[divan::bench(args = ["off", "auto", "on"])]
+fn shown_300_pieces_an_event(bencher: Bencher<'_, '_>, fallback: &str) {
+    request(bencher, named(fallback), 300);
+}
+
+fn named(fallback: &str) -> Fallback {
+    match fallback {
+        "auto" => Fallback::Auto,
+        "on" => Fallback::On,
+        _ => Fallback::Off,
+    }
 }
 
 fn main() {

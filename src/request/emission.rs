@@ -99,7 +99,9 @@ impl Judge for TextJudge<'_> {
         }
         let unknown = candidate.calls.iter().filter(|call| self.tools.get(&call.name).is_none());
         let unknown = unknown.map(|call| format!("`{}`", call.name)).collect::<Vec<_>>().join(", ");
-        if self.is_quoted(&candidate.payload) {
+        let written =
+            |call: &TextCall| candidate.text.get(call.span.0..call.span.1).unwrap_or(&candidate.text);
+        if candidate.calls.iter().any(|call| self.is_quoted(written(call))) {
             Judgement::Quoted
         } else if unknown.is_empty() {
             Judgement::Directive

@@ -91,7 +91,19 @@ impl HoldBack {
         let mut taken = text.len();
         let mut shown = String::new();
         let mut pieces = Vec::new();
-        for (at, ch) in text.char_indices() {
+        let mut at = 0;
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            if self.queue.is_empty() {
+                let plain = scanner.skip(rest);
+                if plain > 0 {
+                    self.settle(&mut pieces, judge, &mut shown);
+                    shown.push_str(rest.get(..plain).unwrap_or_default());
+                    at += plain;
+                    continue;
+                }
+            }
+            let Some(ch) = rest.chars().next() else { break };
+            at += ch.len_utf8();
             scanner.push(ch, &mut pieces);
             // Plain text with nothing waiting may gather; everything else is settled character by character, so
             // that the limit falls on the same one however the text was cut.
@@ -102,7 +114,7 @@ impl HoldBack {
                 self.overflow(&mut shown);
             }
             if self.is_over_limit() {
-                taken = at + ch.len_utf8();
+                taken = at;
                 break;
             }
         }
@@ -184,7 +196,7 @@ impl HoldBack {
                 Piece::Candidate(candidate) => match self.judge(&candidate, judge) {
                     Judgement::Directive => {
                         self.queued_bytes += candidate.text.len();
-                        let Candidate { text, payload: _, calls } = candidate;
+                        let Candidate { text, calls } = candidate;
                         self.queue.push(Waiting::Directive(Directive { text, calls }));
                     }
                     Judgement::Plain => self.text(&candidate.text, shown),

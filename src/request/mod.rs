@@ -25,6 +25,7 @@ mod outcome;
 mod repetition;
 mod run;
 mod signal;
+mod written;
 
 pub use approval::Approval;
 pub use bios::{BiosContext, BiosPart, BiosProvider, BiosTemplate, BiosV1};

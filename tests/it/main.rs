@@ -12,6 +12,7 @@ mod damage;
 mod docs;
 mod doctor;
 mod examples;
+mod fallback;
 mod findings;
 mod fix;
 mod fmt;

@@ -1,4 +1,5 @@
-//! Where in a Markdown text the next character stands: in code, in a quotation, in the model's thinking.
+//! Where in a Markdown text the next character stands: in code, in a quotation, in the model's thinking, in a
+//! sentence about a call.
 //!
 //! A call found there is one the model talks about, not one it makes. Where Markdown would need the rest of the
 //! text to decide, the answer is the careful one: an open backtick or quotation mark counts until its paragraph
@@ -6,8 +7,13 @@
 
 use serde::{Deserialize, Serialize};
 
-const THINK_TAGS: [(&str, bool); 4] =
-    [("<think>", true), ("</think>", false), ("<thinking>", true), ("</thinking>", false)];
+use super::tags::{Tag, TagReader};
+
+/// How much of the text before a call is looked at, in bytes.
+const RECENT: usize = 48;
+
+/// What stands before a call that is shown, not made.
+const INTRODUCTIONS: [&str; 5] = ["example", "examples", "for instance", "e.g.", "such as"];
 
 /// What the text so far says of the place where the next character will stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,11 +39,33 @@ pub(super) struct Context {
     quote: bool,
     curly: bool,
     guillemets: bool,
-    think: bool,
-    /// What was read of a think tag.
-    tag: String,
+    corners: bool,
+    think: Option<Think>,
+    shown: Option<Shown>,
+    tag: TagReader,
     previous: Option<char>,
+    /// The last character on this line that is no blank.
+    last: Option<char>,
+    /// The end of the text so far.
+    recent: String,
+    /// What came last was a call that is only shown; its neighbours are, too.
+    mentioned: bool,
     reasoning_ended: bool,
+}
+
+/// What the model's thinking stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Think {
+    Tag,
+    /// A message of harmony's, which ends where the next begins.
+    Message,
+}
+
+/// What is shown, and how far it goes when its end is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Shown {
+    Paragraph,
+    Everything,
 }
 
 impl Context {
@@ -55,9 +83,14 @@ impl Context {
             quote: false,
             curly: false,
             guillemets: false,
-            think: false,
-            tag: String::new(),
+            corners: false,
+            think: None,
+            shown: None,
+            tag: TagReader::new(),
             previous: None,
+            last: None,
+            recent: String::new(),
+            mentioned: false,
             reasoning_ended: false,
         }
     }
@@ -65,7 +98,8 @@ impl Context {
     /// Whether a call that begins with `ch` here would be the model's own.
     pub(super) fn is_free(&mut self, ch: char) -> bool {
         self.settle(ch);
-        !(self.think
+        !(self.think.is_some()
+            || self.shown.is_some()
             || self.fence.is_some()
             || self.opening.is_some()
             || self.inline.is_some()
@@ -75,7 +109,70 @@ impl Context {
             || self.quote
             || self.curly
             || self.guillemets
+            || self.corners
             || matches!(self.previous, Some('\'' | '‘' | '`')))
+    }
+
+    /// Whether a call here stands in a sentence that may go on after it.
+    pub(super) fn is_in_sentence(&self) -> bool {
+        self.last.is_some_and(|last| last.is_alphanumeric() || matches!(last, ',' | '('))
+    }
+
+    /// Whether a call here, after which `next` comes (with blanks between, where `gap`), is shown and not made: it is
+    /// part of a sentence or a table, introduced as an example, or stands beside a call that is.
+    pub(super) fn is_mention(&self, gap: bool, next: Option<char>) -> bool {
+        let goes_on = next.is_some_and(|next| {
+            if gap { next.is_lowercase() } else { matches!(next, ',' | '.' | ';' | ':' | '!' | '?' | ')') }
+        });
+        let in_sentence = match self.last {
+            Some('|') => true,
+            Some(_) => goes_on && self.is_in_sentence(),
+            None => goes_on && gap,
+        };
+        in_sentence || self.mentioned || self.is_introduced()
+    }
+
+    /// A call was shown.
+    pub(super) fn mention(&mut self) {
+        self.mentioned = true;
+    }
+
+    /// Whether what begins here is part of JSON that began before.
+    pub(super) fn is_inside_json(&self) -> bool {
+        let before = self.recent.trim_end();
+        before.ends_with(['[', '{', '('])
+            || before.strip_suffix(',').is_some_and(|item| item.trim_end().ends_with(['}', ']']))
+    }
+
+    fn is_introduced(&self) -> bool {
+        let before =
+            self.recent.trim_end_matches(|ch: char| ch.is_whitespace() || matches!(ch, ':' | ',' | '*'));
+        INTRODUCTIONS.iter().any(|words| {
+            let start = before.len().checked_sub(words.len());
+            start.and_then(|start| before.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(words))
+        })
+    }
+
+    /// Whether a run of characters without meaning of their own may be taken at once; see [`Context::skip`].
+    pub(super) fn may_skip(&self) -> bool {
+        self.tag.is_idle()
+            && if self.think.is_some() {
+                true
+            } else if self.fence.is_some() {
+                self.closing.is_none()
+            } else {
+                !self.line_start && self.run.is_none() && self.opening.is_none()
+            }
+    }
+
+    /// Takes a run of characters that [`is_plain`] accepts, where [`Context::may_skip`].
+    pub(super) fn skip(&mut self, run: &str) {
+        self.previous = run.chars().next_back().or(self.previous);
+        if let Some(last) = run.trim_end().chars().next_back() {
+            self.last = Some(last);
+            self.mentioned = false;
+        }
+        self.remember(run);
     }
 
     /// Whether only blanks (fewer than four columns) stand before this place on its line.
@@ -91,18 +188,28 @@ impl Context {
     /// A call was taken out of the text, and with it the end of its line.
     pub(super) fn line_taken(&mut self) {
         self.begin_line();
+        self.recent.clear();
     }
 
     /// A call was taken out of the middle of a line.
     pub(super) fn inline_taken(&mut self) {
         self.line_start = false;
         self.previous = None;
+        self.last = Some('.');
+        self.recent.clear();
     }
 
     /// Takes one character of plain text.
     pub(super) fn track(&mut self, ch: char) {
         self.settle(ch);
-        if !self.track_think(ch) && !self.think {
+        if !ch.is_whitespace() {
+            self.last = Some(ch);
+            self.mentioned = false;
+        } else if ch == '\n' {
+            self.last = None;
+        }
+        self.remember(ch.encode_utf8(&mut [0; 4]));
+        if !self.track_tags(ch) && self.think.is_none() {
             if ch == '\n' {
                 self.end_line();
             } else if self.fence.is_some() {
@@ -163,6 +270,8 @@ impl Context {
             '”' => self.curly = false,
             '«' if self.inline.is_none() => self.guillemets = true,
             '»' => self.guillemets = false,
+            '「' | '『' if self.inline.is_none() => self.corners = true,
+            '」' | '』' => self.corners = false,
             _ => {}
         }
     }
@@ -182,31 +291,57 @@ impl Context {
         };
     }
 
-    /// Follows think tags; whether `ch` ended one.
-    fn track_think(&mut self, ch: char) -> bool {
+    /// Follows tags; whether `ch` ended one that says what the text is.
+    fn track_tags(&mut self, ch: char) -> bool {
         if self.fence.is_some() || self.opening.is_some() || self.inline.is_some() {
             self.tag.clear();
             return false;
         }
-        if ch == '<' {
-            self.tag.clear();
-        } else if self.tag.is_empty() {
-            return false;
+        let Some(tag) = self.tag.push(ch) else { return false };
+        match tag {
+            Tag::Think if self.think.is_none() => self.think = Some(Think::Tag),
+            Tag::Analysis if self.think.is_none() => self.think = Some(Think::Message),
+            Tag::Think | Tag::Analysis => {}
+            Tag::EndThink => {
+                self.reasoning_ended |= self.think.is_none();
+                self.end_thinking();
+            }
+            Tag::EndMessage if self.think == Some(Think::Message) => self.end_thinking(),
+            Tag::EndMessage => return false,
+            Tag::Shown | Tag::Block | Tag::EndShown if self.think.is_some() => return false,
+            Tag::Shown => self.shown = self.shown.or(Some(Shown::Paragraph)),
+            Tag::Block => self.shown = Some(Shown::Everything),
+            Tag::EndShown => self.shown = None,
         }
-        self.tag.push(ch);
-        if !THINK_TAGS.iter().any(|(tag, _)| tag.starts_with(self.tag.as_str())) {
-            self.tag.clear();
-            return false;
+        // What says what the text is begins no line of Markdown, but for what only shows.
+        !matches!(tag, Tag::Shown | Tag::Block | Tag::EndShown)
+    }
+
+    fn end_thinking(&mut self) {
+        self.think = None;
+        self.shown = None;
+        self.end_paragraph();
+        self.begin_line();
+        self.last = None;
+        self.recent.clear();
+    }
+
+    fn remember(&mut self, text: &str) {
+        if self.recent.len() + text.len() > 4 * RECENT {
+            let mut keep = self.recent.len().saturating_sub(RECENT);
+            while !self.recent.is_char_boundary(keep) {
+                keep += 1;
+            }
+            self.recent.drain(..keep);
         }
-        let Some(&(_, opens)) = THINK_TAGS.iter().find(|(tag, _)| *tag == self.tag) else { return false };
-        self.tag.clear();
-        if !opens {
-            self.reasoning_ended |= !self.think;
-            self.end_paragraph();
-            self.begin_line();
+        let mut from = text.len().saturating_sub(RECENT);
+        while !text.is_char_boundary(from) {
+            from += 1;
         }
-        self.think = opens;
-        true
+        if from > 0 {
+            self.recent.clear();
+        }
+        self.recent.push_str(text.get(from..).unwrap_or_default());
     }
 
     /// Ends a run of backticks or tildes before `ch`, which does not prolong it.
@@ -252,7 +387,16 @@ impl Context {
         self.quote = false;
         self.curly = false;
         self.guillemets = false;
+        self.corners = false;
+        self.shown = self.shown.filter(|shown| *shown == Shown::Everything);
     }
+}
+
+/// Whether a byte has no meaning of its own after the start of a line: neither here nor to a form. Of a character
+/// of several bytes, the first counts.
+pub(super) fn is_plain(byte: u8) -> bool {
+    // The last three begin `«` and `»`; curly quotes, dashes and `◁`; corner brackets and most of Japanese.
+    !matches!(byte, b'\n' | b'`' | b'~' | b'"' | b'<' | b'>' | b'[' | 0xc2 | 0xe2 | 0xe3)
 }
 
 #[cfg(test)]
@@ -314,6 +458,100 @@ mod tests {
             "```js",
         ] {
             assert!(!free_after(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn thinking_and_what_is_shown() {
+        for text in [
+            "[THINK]a[/THINK]",
+            "<|channel|>analysis<|message|>a<|end|>",
+            "<|channel|>analysis<|message|>a<|start|>assistant",
+            "a <code>b</code> ",
+            "a <code> element\n\n",
+            "<pre>\n\n</pre> ",
+            "「a」",
+            "◁think▷a◁/think▷",
+            "<|end|> ",
+        ] {
+            assert!(free_after(text), "{text:?}");
+        }
+        for text in [
+            "[THINK]a",
+            "<|channel|>analysis<|message|>a",
+            "<|channel|>analysis to=functions.f<|message|>",
+            "<|START_THINKING|>a\n\nb",
+            "a <code>",
+            "<pre>\n\n",
+            "<example>\n\n",
+            "「a",
+            "◁think▷a",
+            "a <!-- b",
+        ] {
+            assert!(!free_after(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_taken_at_once_is_as_good_as_its_characters() {
+        for text in [
+            "for example, ",
+            "it's 24\" wide",
+            "Wörter und ",
+            "日本語 ",
+            "a `code",
+            "<think> x",
+            "```\nx y\n",
+            "e.g.: ",
+        ] {
+            let (mut one, mut other) = (Context::new(), Context::new());
+            text.chars().for_each(|ch| one.track(ch));
+            let mut rest = text;
+            while let Some(ch) = rest.chars().next() {
+                let run = if other.may_skip() {
+                    rest.bytes().take_while(|byte| is_plain(*byte)).count()
+                } else {
+                    0
+                };
+                if run == 0 {
+                    other.track(ch);
+                    rest = &rest[ch.len_utf8()..];
+                } else {
+                    other.skip(&rest[..run]);
+                    rest = &rest[run..];
+                }
+            }
+            assert_eq!(one, other, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_goes_through_a_mention() {
+        let is_mention = |before: &str, gap, next| {
+            let mut context = Context::new();
+            before.chars().for_each(|ch| context.track(ch));
+            context.is_mention(gap, next)
+        };
+        for (before, gap, next) in [
+            ("You write ", true, Some('t')),
+            ("You write ", false, Some('.')),
+            ("", true, Some('i')),
+            ("For example, ", true, None),
+            ("An **Example**:\n\n", false, Some('\n')),
+            ("| form | ", true, Some('|')),
+        ] {
+            assert!(is_mention(before, gap, next), "{before:?}");
+        }
+        for (before, gap, next) in [
+            ("I look: ", true, Some('t')),
+            ("I look. ", true, Some('S')),
+            ("I look ", false, None),
+            ("I look ", false, Some('\n')),
+            ("", false, Some('b')),
+            ("", false, Some('.')),
+            ("For example, so.\n", false, None),
+        ] {
+            assert!(!is_mention(before, gap, next), "{before:?}");
         }
     }
 

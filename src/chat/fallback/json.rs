@@ -1,4 +1,4 @@
-//! Tells, character by character, where a JSON object ends or stops being one.
+//! Tells, character by character, where a JSON object ends or stops being one, and which keys it has.
 //!
 //! It only has to find the end: numbers and literals are taken loosely, `serde_json` judges the whole.
 
@@ -7,8 +7,12 @@ use serde::{Deserialize, Serialize};
 /// Deeper than this is no call; `serde_json` refuses it as well.
 const MAX_DEPTH: usize = 120;
 
-/// The longest first key that is kept.
+/// The longest key that is kept.
 const MAX_KEY: usize = 16;
+
+/// The keys that an object may have that is a call.
+const CALL_KEYS: [&str; 9] =
+    ["tool", "name", "tool_name", "function", "arguments", "parameters", "id", "tool_call_id", "type"];
 
 /// What one more character made of the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub(super) enum JsonStep {
     End,
     /// This character cannot stand here.
     Bad,
+    /// A key that no call has: ordinary JSON.
+    Other,
 }
 
 /// An object being read. Starts after its `{`.
@@ -27,10 +33,20 @@ pub(super) struct JsonScan {
     /// Open containers; `true` is an object.
     stack: Vec<bool>,
     state: State,
-    /// The first key as far as it was read, up to [`MAX_KEY`] bytes.
-    first_key: String,
-    /// Whether the first key and its colon are read.
-    first_key_read: bool,
+    /// The object's own key that is read or was read last, up to [`MAX_KEY`] bytes.
+    key: String,
+    keys: Keys,
+}
+
+/// Which of the object's own keys were read, each with its colon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools)] // which were read, independent of each other
+struct Keys {
+    any: bool,
+    name: bool,
+    arguments: bool,
+    /// The first key alone says that it is a call.
+    call: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,16 +66,43 @@ enum State {
 impl JsonScan {
     /// An object whose `{` was just read.
     pub(super) fn new() -> Self {
-        Self { stack: vec![true], state: State::KeyOrEnd, first_key: String::new(), first_key_read: false }
+        Self { stack: vec![true], state: State::KeyOrEnd, key: String::new(), keys: Keys::default() }
     }
 
-    /// The first key as far as it was read, and whether its colon was seen.
-    pub(super) fn first_key(&self) -> (&str, bool) {
-        (&self.first_key, self.first_key_read)
+    /// Whether the keys so far are a call's beyond doubt.
+    pub(super) fn is_call(&self) -> bool {
+        self.keys.call || (self.keys.name && self.keys.arguments)
     }
 
-    /// Reads one more character.
-    pub(super) fn push(&mut self, ch: char) -> JsonStep {
+    /// Reads one more character. With `picky`, an object that has a key no call has is [`JsonStep::Other`].
+    pub(super) fn push(&mut self, ch: char, picky: bool) -> JsonStep {
+        match self.step(ch) {
+            JsonStep::More if picky && !self.may_be_call() => JsonStep::Other,
+            step => step,
+        }
+    }
+
+    /// Whether the key that is read, or was read last, may be a call's.
+    fn may_be_call(&self) -> bool {
+        if self.stack.len() != 1 {
+            return true;
+        }
+        match self.state {
+            State::String { key: true } => CALL_KEYS.iter().any(|key| key.starts_with(self.key.as_str())),
+            State::Colon => CALL_KEYS.contains(&self.key.as_str()),
+            State::KeyOrEnd
+            | State::Key
+            | State::Value
+            | State::ValueOrEnd
+            | State::CommaOrEnd
+            | State::Word
+            | State::String { key: false }
+            | State::Escape { .. }
+            | State::Unicode { .. } => true,
+        }
+    }
+
+    fn step(&mut self, ch: char) -> JsonStep {
         match self.state {
             State::String { key } => return self.push_string(ch, key),
             State::Escape { key } => {
@@ -95,7 +138,12 @@ impl JsonScan {
             return JsonStep::More;
         }
         let next = match (self.state, ch) {
-            (State::KeyOrEnd | State::Key, '"') => Some(State::String { key: true }),
+            (State::KeyOrEnd | State::Key, '"') => {
+                if self.stack.len() == 1 {
+                    self.key.clear();
+                }
+                Some(State::String { key: true })
+            }
             (State::KeyOrEnd, '}') => return self.close(true),
             (State::ValueOrEnd, ']') => return self.close(false),
             (State::CommaOrEnd, '}' | ']') => return self.close(ch == '}'),
@@ -103,7 +151,9 @@ impl JsonScan {
                 Some(if self.stack.last() == Some(&true) { State::Key } else { State::Value })
             }
             (State::Colon, ':') => {
-                self.first_key_read = true;
+                if self.stack.len() == 1 {
+                    self.keys.take(&self.key);
+                }
                 Some(State::Value)
             }
             (State::Value | State::ValueOrEnd, _) => self.open_value(ch),
@@ -125,8 +175,8 @@ impl JsonScan {
             // A raw line break in a string is not JSON; without this a lost quote would swallow the reply.
             '\0'..='\x1f' => return JsonStep::Bad,
             _ => {
-                if key && !self.first_key_read && self.first_key.len() < MAX_KEY {
-                    self.first_key.push(ch);
+                if key && self.stack.len() == 1 && self.key.len() < MAX_KEY {
+                    self.key.push(ch);
                 }
             }
         }
@@ -154,6 +204,15 @@ impl JsonScan {
     }
 }
 
+impl Keys {
+    fn take(&mut self, key: &str) {
+        self.call |= !self.any && matches!(key, "tool" | "arguments");
+        self.any = true;
+        self.name |= matches!(key, "tool" | "name" | "tool_name" | "function");
+        self.arguments |= matches!(key, "arguments" | "parameters");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,10 +220,10 @@ mod tests {
     fn end_of(text: &str) -> Result<Option<usize>, usize> {
         let mut scan = JsonScan::new();
         for (at, ch) in text.char_indices().skip(1) {
-            match scan.push(ch) {
+            match scan.push(ch, false) {
                 JsonStep::More => {}
                 JsonStep::End => return Ok(Some(at)),
-                JsonStep::Bad => return Err(at),
+                JsonStep::Bad | JsonStep::Other => return Err(at),
             }
         }
         Ok(None)
@@ -183,5 +242,29 @@ mod tests {
         assert_eq!(end_of(r#"{"a": 1,}"#), Err(8));
         assert_eq!(end_of(r#"{"a": [}"#), Err(7));
         assert!(end_of(&format!("{{\"a\":{}", "[".repeat(500))).is_err());
+    }
+
+    #[test]
+    fn the_objects_own_keys_say_whether_it_may_be_a_call() {
+        let other_at = |text: &str| {
+            let mut scan = JsonScan::new();
+            text.char_indices()
+                .skip(1)
+                .find(|(_, ch)| scan.push(*ch, true) == JsonStep::Other)
+                .map(|(at, _)| at)
+        };
+        assert_eq!(other_at(r#"{"total": 1}"#), Some(4));
+        assert_eq!(other_at(r#"{"to": 1}"#), Some(4));
+        assert_eq!(other_at(r#"{"name": "Ada", "age": 3}"#), Some(18));
+        assert_eq!(other_at(r#"{"name": "f", "parameters": {"age": {"tool": 1}}, "id": 1}"#), None);
+        let is_call = |text: &str| {
+            let mut scan = JsonScan::new();
+            text.chars().skip(1).for_each(|ch| {
+                scan.push(ch, true);
+            });
+            scan.is_call()
+        };
+        assert!(is_call(r#"{"tool":"#) && is_call(r#"{"name": "f", "parameters":"#));
+        assert!(!is_call(r#"{"name": "f", "id":"#) && !is_call(r#"{"type": {"tool": 1}"#));
     }
 }

@@ -6,18 +6,24 @@
 //! Invariants: the pieces' texts put together are the text that went in; where it was cut does not matter; at
 //! most [`MAX_HELD`] bytes are held back; the time is linear.
 //!
-//! Never a candidate: what stands in code, a quotation or the model's thinking (`context`).
+//! Never a candidate: what stands in code, a quotation or the model's thinking, what a sentence goes through, what is
+//! introduced as an example (`context`, `tags`).
 //!
-//! One file per family: `tool_call_tag` (marked by the model, always read), `json_line` and `json_fence` (read
-//! only where the model was told the convention). Absent so far: `[TOOL_CALLS]`, `<|python_tag|>`, XML functions,
-//! bare JSON and pythonic lists.
+//! A family is one file in `families`: its forms as tables (`grammar`), which one machine follows (`machine`) and one
+//! decoder reads (`decode`). Forms that the model marks as calls are always read, the others only where it was told to write so.
+//!
+//! Absent: forms that cannot be told from prose, such as harmony without its special tokens or functionary v3.2
+//! without its first `>>>`; XML entities, which no template has in values.
 
 mod context;
+mod decode;
+mod families;
+mod grammar;
 mod json;
-mod json_fence;
-mod json_line;
+mod machine;
+mod python;
 mod scanner;
-mod tool_call_tag;
+mod tags;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -32,7 +38,7 @@ pub const MAX_HELD: usize = 64 * 1024;
 /// Which forms are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forms {
-    /// Forms without a mark of their own: JSON lines and code blocks.
+    /// Forms without a mark of their own: JSON lines and code blocks, lists.
     pub unmarked: bool,
 }
 
@@ -59,8 +65,6 @@ pub enum Piece {
 pub struct Candidate {
     /// The text, delimiters included.
     pub text: String,
-    /// The JSON inside, as it was written.
-    pub payload: String,
     /// The calls, at least one.
     pub calls: Vec<TextCall>,
 }
@@ -71,77 +75,45 @@ pub struct TextCall {
     /// The tool's name.
     pub name: String,
     /// The arguments; empty where none were written.
-    pub arguments: RawArguments,
-    /// Neither a mark nor arguments were written: with a name that no tool has, this is somebody's data.
+    pub arguments: TextArguments,
+    /// Too little was written to say that it is a call: with a name that no tool has, it is somebody's data.
     pub bare: bool,
+    /// Where it stands in the candidate's text: from this byte to that.
+    pub span: (usize, usize),
 }
 
-/// What a form's machine says after one more character, or at the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// May be a call: hold back.
-    More,
-    /// Will be no call, but the form is not over: let the text go and go on.
-    Flow,
-    /// A whole form, this character included.
-    Complete,
-    /// A form that cannot be parsed, this character included.
-    Broken,
-    /// No form; this character is not part of it.
-    Reject,
+/// Arguments as they were written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TextArguments {
+    /// As JSON.
+    Json(RawArguments),
+    /// As text, one by one; the tool's schema says what they are.
+    Members(Vec<TextMember>),
+    /// As literals. Those without a name go by the order of the schema's properties.
+    Literals {
+        /// Without a name.
+        positional: Vec<Value>,
+        /// With a name.
+        named: Map<String, Value>,
+    },
 }
 
-/// What a whole form holds.
-#[derive(Debug)]
-enum Decoded {
-    /// These calls.
-    Calls(Vec<TextCall>),
-    /// JSON that is no call.
-    NoCall(String),
-    /// Text that is not JSON after all.
-    NotJson(String),
-    /// Ordinary JSON.
-    Ordinary,
+/// An argument whose value is text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TextMember {
+    /// Its name.
+    pub key: String,
+    /// Its value.
+    pub text: String,
+    /// Whether the value is a string, if the model said so.
+    pub is_string: Option<bool>,
 }
 
-impl Decoded {
-    /// In a form that ordinary JSON has too, JSON that is no call is just that.
-    fn or_ordinary(self) -> Self {
-        match self {
-            Self::NoCall(_) => Self::Ordinary,
-            Self::Calls(_) | Self::NotJson(_) | Self::Ordinary => self,
-        }
-    }
-}
-
-fn decode_objects(text: &str, read: impl Fn(Map<String, Value>) -> Option<TextCall>) -> Decoded {
-    let mut calls = Vec::new();
-    for object in serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>() {
-        match object.map(&read) {
-            Ok(Some(call)) => calls.push(call),
-            Ok(None) => return Decoded::NoCall(String::from("it names no tool")),
-            Err(error) => return Decoded::NotJson(error.to_string()),
-        }
-    }
-    Decoded::Calls(calls)
-}
-
-/// The first of `keys` that is there and not null, and its value as arguments.
-fn member_arguments<'a>(object: &Map<String, Value>, keys: &[&'a str]) -> (Option<&'a str>, RawArguments) {
-    let found = keys.iter().find_map(|key| object.get(*key).map(|value| (*key, value)));
-    let arguments = match found.map(|(_, value)| value) {
-        None | Some(Value::Null) => RawArguments::Object { value: Map::new() },
-        Some(Value::Object(value)) => RawArguments::Object { value: value.clone() },
-        Some(Value::String(text)) => match serde_json::from_str(text) {
-            Ok(Value::Object(value)) => RawArguments::Object { value },
-            Ok(_) => malformed(text.clone()),
-            Err(error) => RawArguments::Malformed { text: text.clone(), error: error.to_string() },
-        },
-        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_))) => malformed(other.to_string()),
-    };
-    (found.map(|(key, _)| key), arguments)
-}
-
-fn malformed(text: String) -> RawArguments {
-    RawArguments::Malformed { text, error: String::from("not a JSON object") }
+/// Reads one literal as Python writes it: `True`, `'text'`, `[1, None]`.
+///
+/// # Errors
+/// What is wrong with it, as a clause.
+pub fn read_literal(text: &str) -> Result<Value, String> {
+    python::read_literal(text)
 }

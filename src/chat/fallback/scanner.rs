@@ -1,38 +1,47 @@
 //! The text of one reply, cut into plain text and candidates while it streams.
 //!
-//! At most one form is open at a time. While it is, its text is held; what the form lets go is replayed through
-//! the Markdown context, so that the context has seen exactly the text that went out.
+//! Every family whose form may begin at a character is followed until it cannot be that form. While one may be,
+//! the text is held; what is let go is replayed through the Markdown context, so that the context has seen exactly
+//! the text that went out.
 
 use serde::{Deserialize, Serialize};
 
-use super::context::Context;
-use super::json_fence::{self, FenceMachine};
-use super::json_line::{self, LineMachine};
-use super::tool_call_tag::{self, TagMachine};
-use super::{Candidate, Decoded, Forms, MAX_HELD, Piece, Verdict};
+use super::context::{Context, is_plain};
+use super::decode::{Decoded, decode};
+use super::families::Family;
+use super::machine::{Machine, Verdict};
+use super::{Candidate, Forms, MAX_HELD, Piece};
 
 /// How much of a broken candidate is quoted, in characters.
 const MAX_QUOTED: usize = 200;
 
+/// How many blanks after a candidate are looked past.
+const MAX_GAP: usize = 64;
+
 /// Finds candidates in a stream of text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scanner {
     forms: Forms,
     context: Context,
-    open: Option<Machine>,
-    /// Text of the open form.
+    /// The forms that the held text may be.
+    open: Vec<Machine>,
+    /// Text of the open forms.
     held: String,
     /// The open form's text goes out as it comes: it will be no call.
     flowing: bool,
     /// The start of an open form whose text went out.
     quoted: String,
+    /// Candidates that wait for the next word, neighbours that stand in one sentence: when it goes on after them,
+    /// they are only shown.
+    pending: Vec<Pending>,
+    pending_bytes: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum Machine {
-    Tag(TagMachine),
-    Line(LineMachine),
-    Fence(FenceMachine),
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Pending {
+    candidate: Candidate,
+    /// The blanks after it.
+    gap: String,
 }
 
 impl Scanner {
@@ -41,94 +50,172 @@ impl Scanner {
         Self {
             forms,
             context: Context::new(),
-            open: None,
+            open: Vec::new(),
             held: String::new(),
             flowing: false,
             quoted: String::new(),
+            pending: Vec::new(),
+            pending_bytes: 0,
         }
     }
 
     /// Bytes held back.
     pub fn held_bytes(&self) -> usize {
-        self.held.len()
+        self.held.len() + self.pending_bytes
+    }
+
+    /// Takes the start of `text` that is certain to be plain; how many bytes that are. The rest is for
+    /// [`Scanner::push`].
+    pub fn skip(&mut self, text: &str) -> usize {
+        if !self.open.is_empty() || !self.pending.is_empty() || !self.context.may_skip() {
+            return 0;
+        }
+        let length = text.bytes().position(|byte| !is_plain(byte)).unwrap_or(text.len());
+        if length > 0 {
+            self.context.skip(text.get(..length).unwrap_or_default());
+        }
+        length
     }
 
     /// Takes one character and appends what it decided to `out`.
     pub fn push(&mut self, ch: char, out: &mut Vec<Piece>) {
-        let Some(machine) = &mut self.open else {
-            self.push_plain(ch, out);
+        if self.open.is_empty() {
+            if !self.wait(ch, out) {
+                self.push_plain(ch, out);
+            }
             return;
-        };
-        match machine.push(ch) {
-            Verdict::More if self.flowing => self.let_out(ch, out),
-            Verdict::More => {
-                self.held.push(ch);
-                if self.held.len() > MAX_HELD {
-                    self.let_go(out);
-                    self.flowing = true;
+        }
+        let mut retry_from = 0;
+        let mut broken = false;
+        let mut flows = true;
+        let mut whole = None;
+        self.open.retain_mut(|machine| {
+            if whole.is_some() {
+                return false;
+            }
+            match machine.push(ch) {
+                Verdict::More => {
+                    flows = false;
+                    return true;
                 }
+                Verdict::Flow => return true,
+                Verdict::Complete(end) => whole = Some((machine.clone(), end)),
+                Verdict::Broken => broken = true,
+                Verdict::Reject => retry_from = retry_from.max(machine.retry_from()),
             }
-            Verdict::Flow => {
+            false
+        });
+        if let Some((machine, end)) = whole {
+            self.whole(&machine, end, Some(ch), out);
+        } else if self.open.is_empty() && broken {
+            self.let_go(out);
+            self.let_out(ch, out);
+            self.break_off("cannot be read", out);
+        } else if self.open.is_empty() {
+            self.reject(retry_from, out);
+            self.push(ch, out);
+        } else if flows && !self.flowing {
+            self.let_go(out);
+            self.let_out(ch, out);
+            self.flowing = true;
+        } else if self.flowing {
+            self.let_out(ch, out);
+        } else {
+            self.held.push(ch);
+            if self.held.len() > MAX_HELD {
                 self.let_go(out);
-                self.let_out(ch, out);
                 self.flowing = true;
-            }
-            Verdict::Complete if self.flowing => {
-                self.let_out(ch, out);
-                self.close_oversized(out);
-            }
-            Verdict::Complete => {
-                self.held.push(ch);
-                self.complete(out);
-            }
-            Verdict::Broken => {
-                self.let_go(out);
-                self.let_out(ch, out);
-                self.break_off("is not JSON", out);
-            }
-            Verdict::Reject => {
-                self.reject(out);
-                self.push(ch, out);
+            } else if self.held_bytes() > MAX_HELD {
+                self.settle_pending(None, out);
             }
         }
     }
 
     /// Ends the reply: nothing is held afterwards.
     pub fn finish(&mut self, out: &mut Vec<Piece>) {
-        let Some(machine) = &self.open else { return };
-        match machine.end() {
-            Verdict::Complete if self.flowing => self.close_oversized(out),
-            Verdict::Complete => self.complete(out),
-            Verdict::Broken => {
-                self.let_go(out);
-                self.break_off("is not whole: the reply ended inside it", out);
+        let mut machines = std::mem::take(&mut self.open);
+        let mut broken = false;
+        for machine in &mut machines {
+            match machine.end() {
+                Verdict::Complete(end) => {
+                    self.whole(machine, end, None, out);
+                    // What stood after it began another form, at most.
+                    return self.finish(out);
+                }
+                Verdict::Broken => broken = true,
+                Verdict::More | Verdict::Flow | Verdict::Reject => {}
             }
-            Verdict::More | Verdict::Flow | Verdict::Reject => self.reject(out),
         }
+        self.settle_pending(None, out);
+        self.let_go(out);
+        if broken {
+            self.break_off("is not whole: the reply ended inside it", out);
+        }
+        self.close();
     }
 
-    /// Gives up the open form, if there is one: what is held goes out as text.
+    /// Gives up what is open: what is held goes out as text.
     pub fn flush(&mut self, out: &mut Vec<Piece>) {
-        self.reject(out);
+        for Pending { candidate, gap } in std::mem::take(&mut self.pending) {
+            candidate.text.chars().chain(gap.chars()).for_each(|ch| self.let_out(ch, out));
+        }
+        self.pending_bytes = 0;
+        self.let_go(out);
+        self.close();
+    }
+
+    /// Takes a character that comes after a candidate: whether it is a blank, or what begins another candidate in the
+    /// same sentence. Otherwise the candidate is decided.
+    fn wait(&mut self, ch: char, out: &mut Vec<Piece>) -> bool {
+        let in_sentence = self.context.is_in_sentence();
+        let Some(Pending { gap, .. }) = self.pending.last_mut() else { return false };
+        if gap.len() < MAX_GAP && (matches!(ch, ' ' | '\t' | '\r') || (in_sentence && ch == '\n')) {
+            gap.push(ch);
+            self.pending_bytes += ch.len_utf8();
+            return true;
+        }
+        if in_sentence && self.held_bytes() < MAX_HELD {
+            self.open_forms(ch);
+            if !self.open.is_empty() {
+                return true;
+            }
+        }
+        self.settle_pending(Some(ch), out);
+        false
     }
 
     fn push_plain(&mut self, ch: char, out: &mut Vec<Piece>) {
-        let opened = match ch {
-            '<' => Some(Machine::Tag(TagMachine::new())),
-            '{' if self.forms.unmarked && self.context.at_line_start() => {
-                Some(Machine::Line(LineMachine::new()))
-            }
-            '`' | '~' if self.forms.unmarked && self.context.at_line_start() => {
-                Some(Machine::Fence(FenceMachine::new(ch)))
-            }
-            _ => None,
+        self.open_forms(ch);
+        if self.open.is_empty() {
+            self.let_out(ch, out);
+        }
+    }
+
+    /// Opens every form that may begin with `ch`, which is held then.
+    fn open_forms(&mut self, ch: char) {
+        // What begins a form, and what does so at the start of a line only.
+        let may_open = match ch {
+            '<' | '[' | '>' => true,
+            '{' | '`' | '~' | 'A' | 'f' => self.context.at_line_start(),
+            _ => false,
         };
-        match opened.filter(|_| self.context.is_free(ch)) {
-            Some(machine) => {
-                self.open = Some(machine);
-                self.held.push(ch);
+        if !may_open || !self.context.is_free(ch) {
+            return;
+        }
+        let line_start = self.context.at_line_start();
+        let unmarked = self.forms.unmarked && line_start && !self.context.is_inside_json();
+        for family in Family::ALL {
+            let form = family.form();
+            if (form.line_start && !line_start) || !(form.marked || unmarked) {
+                continue;
             }
-            None => self.let_out(ch, out),
+            let mut machine = Machine::new(*family);
+            if machine.push(ch) == Verdict::More {
+                self.open.push(machine);
+            }
+        }
+        if !self.open.is_empty() {
+            self.held.push(ch);
         }
     }
 
@@ -141,18 +228,21 @@ impl Scanner {
     }
 
     fn let_go(&mut self, out: &mut Vec<Piece>) {
-        if self.held.is_empty() {
-            return;
-        }
+        let Some(first) = self.held.chars().next() else { return };
+        self.settle_pending(Some(first), out);
         self.quoted = self.held.chars().take(MAX_QUOTED).collect();
         for ch in std::mem::take(&mut self.held).chars() {
             self.let_out(ch, out);
         }
     }
 
-    fn reject(&mut self, out: &mut Vec<Piece>) {
+    /// No form: what is held is text, but for what may begin another one.
+    fn reject(&mut self, retry_from: usize, out: &mut Vec<Piece>) {
+        let from = if self.held.is_char_boundary(retry_from) { retry_from } else { self.held.len() };
+        let rest = self.held.split_off(from.min(self.held.len()));
         self.let_go(out);
         self.close();
+        rest.chars().for_each(|ch| self.push(ch, out));
     }
 
     fn break_off(&mut self, what: &str, out: &mut Vec<Piece>) {
@@ -161,71 +251,82 @@ impl Scanner {
         self.close();
     }
 
-    /// A form that was longer than may be held. One that the model marked is a call that cannot be read; one
-    /// without a mark may as well be data.
-    fn close_oversized(&mut self, out: &mut Vec<Piece>) {
-        match self.open {
-            Some(Machine::Tag(_)) => self.break_off("is longer than 64 KiB", out),
-            Some(Machine::Line(_) | Machine::Fence(_)) | None => self.close(),
-        }
-    }
-
-    fn complete(&mut self, out: &mut Vec<Piece>) {
-        let decoded = match &self.open {
-            Some(Machine::Tag(_)) => tool_call_tag::decode(&self.held),
-            Some(Machine::Line(_)) => json_line::decode(&self.held),
-            Some(Machine::Fence(_)) => json_fence::decode(&self.held),
-            None => Decoded::Ordinary,
-        };
-        match decoded {
-            Decoded::Calls(calls) if !calls.is_empty() => {
-                match &self.open {
-                    Some(Machine::Tag(_)) | None => self.context.inline_taken(),
-                    Some(Machine::Line(_) | Machine::Fence(_)) => self.context.line_taken(),
+    /// A form is whole that ends after `end` bytes, with `ch` or before it.
+    fn whole(&mut self, machine: &Machine, end: usize, ch: Option<char>, out: &mut Vec<Piece>) {
+        self.open.clear();
+        let marked = machine.family.form().marked;
+        if self.flowing {
+            // Longer than may be held. One that the model marked is a call that cannot be read; one without a mark
+            // may as well be data.
+            if marked {
+                if let Some(ch) = ch {
+                    self.let_out(ch, out);
                 }
-                let text = std::mem::take(&mut self.held);
-                let payload = payload(&text).to_owned();
-                out.push(Piece::Candidate(Candidate { text, payload, calls }));
+                self.break_off("is longer than 64 KiB", out);
+            } else {
+                self.close();
+                if let Some(ch) = ch {
+                    self.push(ch, out);
+                }
+            }
+            return;
+        }
+        let mut text = std::mem::take(&mut self.held);
+        text.extend(ch);
+        let after = text.split_off(if text.is_char_boundary(end) { end } else { text.len() });
+        match decode(&text, &machine.captures, marked) {
+            Decoded::Calls(calls) => {
+                // A form that takes its whole line is part of no sentence.
+                let takes_line = text.ends_with('\n');
+                self.pending_bytes += text.len();
+                self.pending.push(Pending { candidate: Candidate { text, calls }, gap: String::new() });
+                if takes_line {
+                    self.settle_pending(None, out);
+                }
                 self.close();
             }
-            Decoded::Calls(_) | Decoded::Ordinary => self.reject(out),
-            Decoded::NoCall(why) | Decoded::NotJson(why) => {
+            Decoded::Ordinary => {
+                self.settle_pending(text.chars().next(), out);
+                text.chars().for_each(|ch| self.let_out(ch, out));
+                self.close();
+            }
+            Decoded::Unreadable(why) => {
+                self.held = text;
                 self.let_go(out);
                 self.break_off(&format!("cannot be read ({why})"), out);
             }
         }
+        after.chars().for_each(|ch| self.push(ch, out));
+    }
+
+    /// Decides on the candidates that wait, now that `next` comes after them.
+    fn settle_pending(&mut self, next: Option<char>, out: &mut Vec<Piece>) {
+        let Some(Pending { gap, .. }) = self.pending.last() else { return };
+        // On another line it is another sentence.
+        let next = next.filter(|_| !gap.contains('\n'));
+        let is_mention = self.context.is_mention(!gap.is_empty(), next);
+        self.pending_bytes = 0;
+        for Pending { candidate, gap } in std::mem::take(&mut self.pending) {
+            if is_mention {
+                candidate.text.chars().for_each(|ch| self.let_out(ch, out));
+                self.context.mention();
+            } else {
+                if candidate.text.ends_with('\n') {
+                    self.context.line_taken();
+                } else {
+                    self.context.inline_taken();
+                }
+                out.push(Piece::Candidate(candidate));
+            }
+            gap.chars().for_each(|ch| self.let_out(ch, out));
+        }
     }
 
     fn close(&mut self) {
-        self.open = None;
+        self.open.clear();
         self.flowing = false;
         self.quoted.clear();
     }
-}
-
-impl Machine {
-    fn push(&mut self, ch: char) -> Verdict {
-        match self {
-            Self::Tag(machine) => machine.push(ch),
-            Self::Line(machine) => machine.push(ch),
-            Self::Fence(machine) => machine.push(ch),
-        }
-    }
-
-    fn end(&self) -> Verdict {
-        match self {
-            Self::Tag(machine) => machine.end(),
-            Self::Line(machine) => machine.end(),
-            Self::Fence(machine) => machine.end(),
-        }
-    }
-}
-
-/// From the first brace to the last.
-fn payload(text: &str) -> &str {
-    let start = text.find('{').unwrap_or(0);
-    let end = text.rfind('}').map_or(text.len(), |end| end + 1);
-    text.get(start..end).unwrap_or(text)
 }
 
 fn push_text(ch: char, out: &mut Vec<Piece>) {

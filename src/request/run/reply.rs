@@ -11,6 +11,7 @@ use crate::request::hold_back::{Directive, Fault};
 use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, kind};
 use crate::request::repetition::Loop;
 use crate::request::signal::Signal;
+use crate::request::written::settle;
 use crate::schema::{ToolKind, ToolSet};
 use crate::spec::OnFailure;
 
@@ -47,7 +48,8 @@ impl Run {
         for call in exit {
             self.signal(&call.name, &call.arguments);
         }
-        let written = if normal.is_empty() && unknown.is_empty() { self.written_calls() } else { Vec::new() };
+        let written =
+            if normal.is_empty() && unknown.is_empty() { self.written_calls(tools) } else { Vec::new() };
         let is_exit = |name: &str| tools.get(name).is_some_and(|tool| tool.kind == ToolKind::Exit);
         for (name, arguments) in written.iter().filter(|(name, _)| is_exit(name)) {
             self.signal(name, arguments);
@@ -127,8 +129,8 @@ impl Run {
         reply.status.clone()
     }
 
-    fn written_calls(&self) -> Vec<(String, RawArguments)> {
-        self.hold_back.calls().map(|call| (call.name.clone(), call.arguments.clone())).collect()
+    fn written_calls(&self, tools: &ToolSet) -> Vec<(String, RawArguments)> {
+        self.hold_back.calls().map(|call| (call.name.clone(), settle(call, tools))).collect()
     }
 
     fn invalid_failure(&self, checked: &[Checked]) -> Option<Failure> {

@@ -96,9 +96,14 @@ fn what_is_never_executed() {
         String::from("{\"tool\": \"hammer\"}\n"),
         String::from("{\"tool\": 5, \"arguments\": {}}\n"),
         String::from("{\"arguments\": {}}\n"),
-        format!("[{call}]\n"),
         String::from("{}\n{\n}\n{x}\n"),
         String::from("<tool_call> is a tag, {x}."),
+        format!("You write {tag} to look.\n"),
+        format!("Calls look so: for example {tag}\n"),
+        format!("{tag} is how you look.\n"),
+        format!("| form | {tag} |\n"),
+        format!("<code>{tag}</code>\n"),
+        String::from("<tool_call>{...}</tool_call> and [TOOL_CALLS][...] are forms."),
     ];
     for text in texts {
         for size in [1, 1000] {
@@ -120,6 +125,7 @@ fn what_is_executed() {
         "It's \"quoted\" and `code`.\n<tool_call>{\"name\": \"look\", \"arguments\": null}</tool_call>",
         "```sh\nls\n```\n<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>",
         "{\"tool\": \"look\"}",
+        "[{\"tool\": \"look\", \"arguments\": {}}]\n",
         "{\n  \"tool\": \"look\",\n  \"arguments\": {\"a\": [1, {\"b\": \"}\"}]}\n}\n",
         "{\"arguments\": {}, \"tool\": \"look\"}  \r\nSo.",
         "```json\n{\"tool\": \"look\", \"arguments\": {}}\n```",
@@ -148,12 +154,12 @@ fn several_calls_run_in_the_order_of_the_text() {
 #[test]
 fn candidates_that_fail_stay_in_the_text() {
     for (text, kind) in [
-        ("a <tool_call>{\"name\": \"nothing\", \"arguments\": {}}</tool_call> b", "unknown_tool"),
-        ("a <tool_call>{\"name\": \"nothing\"}</tool_call> b", "unknown_tool"),
-        ("a <tool_call>{'name': 'look'}</tool_call> b", "malformed_call"),
-        ("a <tool_call>{\"arguments\": {}}</tool_call> b", "malformed_call"),
+        ("a <tool_call>{\"name\": \"nothing\", \"arguments\": {}}</tool_call> B", "unknown_tool"),
+        ("a <tool_call>{\"name\": \"nothing\"}</tool_call> B", "unknown_tool"),
+        ("a <tool_call>{'name': 'look'}</tool_call> B", "malformed_call"),
+        ("a <tool_call>{\"arguments\": {}}</tool_call> B", "malformed_call"),
         (
-            "a <tool_call>{\"name\": \"look\", \"arguments\": {\"a\": \"x\ny\"}}</tool_call> b",
+            "a <tool_call>{\"name\": \"look\", \"arguments\": {\"a\": \"x\ny\"}}</tool_call> B",
             "malformed_call",
         ),
         ("a\n{\"tool\": \"nothing\", \"arguments\": {}}\nb", "unknown_tool"),
@@ -183,11 +189,11 @@ fn candidates_that_fail_stay_in_the_text() {
 #[test]
 fn an_exit_call_in_text_is_recorded_even_when_the_reply_fails() {
     let text =
-        "a <tool_call>{\"name\": \"finish\"}</tool_call> b <tool_call>{\"name\": \"look\"}</tool_call> c";
+        "a <tool_call>{\"name\": \"finish\"}</tool_call> B <tool_call>{\"name\": \"look\"}</tool_call> C";
     let played = play().with(|config| config.tool_budget = 0).run(&[says(text)]);
     assert_eq!(played.failure().1, "budget_exhausted");
     assert_eq!(played.signals().len(), 1);
-    assert_eq!(played.outcome.text, "a  b <tool_call>{\"name\": \"look\"}</tool_call> c");
+    assert_eq!(played.outcome.text, "a  B <tool_call>{\"name\": \"look\"}</tool_call> C");
 }
 
 #[test]
@@ -253,7 +259,16 @@ fn only_what_is_ambiguous_waits() {
         ("Hello <tool_ca", "Hello "),
         ("Hello <b", "Hello <b"),
         ("Hello <tool_call>\n", "Hello "),
-        ("Hello <tool_call> a", "Hello <tool_call> a"),
+        ("Hello <tool_call> a", "Hello "),
+        ("Hello <tool_call> a b", "Hello <tool_call> a b"),
+        (
+            "Hello <tool_call>{\"name\": \"look\"}</tool_call> i",
+            "Hello <tool_call>{\"name\": \"look\"}</tool_call> i",
+        ),
+        ("Hello.\n[TOOL_", "Hello.\n"),
+        ("Hello [TOOL_S", "Hello [TOOL_S"),
+        ("Hello\n[li", "Hello\n"),
+        ("Hello\n[link]", "Hello\n[link]"),
         ("`<tool_call>", "`<tool_call>"),
         ("a\n{\"to", "a\n"),
         ("a\n{\"total", "a\n{\"total"),
@@ -367,12 +382,12 @@ fn a_reply_that_writes_too_many_calls_ends_there() {
     for size in [usize::MAX, 1_000, 7] {
         let mut playing = play();
         playing.conversation = conversation();
-        let played = playing.run(&[says(&format!("a {exit}{}", calls(20_000))).cut(size)]);
+        let played = playing.run(&[says(&format!("a. {exit}{}", calls(20_000))).cut(size)]);
         let detail = "the reply writes more than 1000 tool calls; what followed was not read";
         assert_eq!(played.failure(), (FailReason::UnknownError, "server_error", detail));
         assert_eq!(played.signals(), [("finish", &json!({}))]);
         assert!(played.executed.is_empty());
-        assert_eq!(played.outcome.raw_text().trim_end(), format!("a {exit}{}", calls(1_000)).trim_end());
+        assert_eq!(played.outcome.raw_text().trim_end(), format!("a. {exit}{}", calls(1_000)).trim_end());
     }
     let played = play().with(|config| config.tool_budget = 2_000).run(&[says(&calls(1_000)), says("done")]);
     assert_eq!(played.executed.len(), 1_000);

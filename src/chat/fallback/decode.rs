@@ -1,0 +1,193 @@
+//! What a machine captured → calls.
+
+use serde_json::{Map, Value};
+
+use super::families::gemma;
+use super::grammar::{Capture, Captured};
+use super::python::{is_name, read_call};
+use super::{TextArguments, TextCall, TextMember};
+use crate::chat::RawArguments;
+
+/// What templates put before a tool's name.
+const NAMESPACES: [&str; 2] = ["functions.", "default_api."];
+
+/// The tool that Command R calls to call none.
+const NO_TOOL: &str = "directly_answer";
+
+/// What a whole form holds.
+#[derive(Debug)]
+pub(super) enum Decoded {
+    /// These calls, each with the bytes where it stands.
+    Calls(Vec<TextCall>),
+    /// What cannot be read, and why.
+    Unreadable(String),
+    /// No call, or ordinary JSON.
+    Ordinary,
+}
+
+/// Reads the calls of a whole form out of its text.
+pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded {
+    let mut calls: Vec<TextCall> = Vec::new();
+    for captured in captures {
+        let Captured { what, start, end } = *captured;
+        let written = text.get(start..end).unwrap_or_default();
+        let read = match what {
+            Capture::Object => object_call(written, marked),
+            Capture::Python => python_call(written, marked),
+            Capture::Name => Ok(Some(TextCall {
+                name: plain_name(written),
+                arguments: TextArguments::Members(Vec::new()),
+                bare: true,
+                span: (0, 0),
+            })),
+            Capture::Nothing => continue,
+            Capture::Rename
+            | Capture::Arguments
+            | Capture::Braces
+            | Capture::Key
+            | Capture::IsString
+            | Capture::Value => match calls.last_mut().map(|call| add(call, what, written, end)) {
+                Some(Err(why)) => return Decoded::Unreadable(why),
+                Some(Ok(())) | None => continue,
+            },
+        };
+        match read {
+            Ok(Some(call)) => calls.push(TextCall { span: (start, end), ..call }),
+            Ok(None) | Err(_) if !marked => return Decoded::Ordinary,
+            Ok(None) => return Decoded::Unreadable(String::from("it names no tool")),
+            Err(why) => return Decoded::Unreadable(why),
+        }
+    }
+    for call in &mut calls {
+        // A name alone may stand in any text; only with the marks around it does it tell where it comes from.
+        if call.has_no_arguments() {
+            call.span = (0, text.len());
+        }
+    }
+    if calls.is_empty() { Decoded::Ordinary } else { Decoded::Calls(calls) }
+}
+
+impl TextCall {
+    fn has_no_arguments(&self) -> bool {
+        match &self.arguments {
+            TextArguments::Json(_) => false,
+            TextArguments::Members(members) => members.is_empty(),
+            TextArguments::Literals { positional, named } => positional.is_empty() && named.is_empty(),
+        }
+    }
+}
+
+/// Adds what belongs to a call that began with its name.
+fn add(call: &mut TextCall, what: Capture, written: &str, end: usize) -> Result<(), String> {
+    call.span.1 = end;
+    match (what, &mut call.arguments) {
+        (Capture::Rename, _) => call.name = plain_name(written),
+        (Capture::Arguments, arguments) => {
+            call.bare = false;
+            let value: Map<String, Value> =
+                serde_json::from_str(written).map_err(|error| error.to_string())?;
+            *arguments = TextArguments::Json(RawArguments::Object { value });
+        }
+        (Capture::Braces, arguments) => {
+            call.bare = false;
+            *arguments =
+                TextArguments::Literals { positional: Vec::new(), named: gemma::read_braces(written)? };
+        }
+        (Capture::Key, TextArguments::Members(members)) => {
+            call.bare = false;
+            let key = written.trim().to_owned();
+            members.push(TextMember { key, text: String::new(), is_string: None });
+        }
+        (Capture::IsString, TextArguments::Members(members)) => {
+            if let Some(member) = members.last_mut() {
+                member.is_string = Some(written == "true");
+            }
+        }
+        (Capture::Value, TextArguments::Members(members)) => {
+            if let Some(member) = members.last_mut() {
+                without_frame(written).clone_into(&mut member.text);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A value without the line ends that set it off from its tags.
+fn without_frame(text: &str) -> &str {
+    let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
+    text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
+}
+
+/// A name without what templates put around it: `functions.look:0`.
+fn plain_name(written: &str) -> String {
+    let name = NAMESPACES.iter().find_map(|prefix| written.strip_prefix(prefix)).unwrap_or(written);
+    let name = match name.rsplit_once(':') {
+        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => name,
+    };
+    name.to_owned()
+}
+
+/// A call as a JSON object; `None` if it is none.
+fn object_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
+    let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    // OpenAI's own shape: {"type": "function", "function": {"name": …, "arguments": …}}.
+    if let Some(Value::Object(function)) = object.get("function") {
+        return Ok(member_call(function, marked));
+    }
+    Ok(member_call(&object, marked))
+}
+
+fn member_call(object: &Map<String, Value>, marked: bool) -> Option<TextCall> {
+    let (key, name) = ["name", "tool", "tool_name", "function"]
+        .iter()
+        .find_map(|key| object.get(*key).and_then(Value::as_str).map(|name| (*key, name)))?;
+    let written = ["arguments", "parameters"].iter().find_map(|key| object.get(*key));
+    if !marked {
+        // `{"tool": "hammer", "price": 5}` and `{"name": "Ada"}` are somebody's data, a tool's definition is no call.
+        let alone = key == "tool" && object.len() == 1;
+        if written.is_none_or(is_schema) && !alone {
+            return None;
+        }
+    }
+    let bare = name == NO_TOOL || (!marked && written.is_none());
+    let arguments = TextArguments::Json(raw_arguments(written));
+    Some(TextCall { name: plain_name(name), arguments, bare, span: (0, 0) })
+}
+
+fn is_schema(value: &Value) -> bool {
+    value.get("type").is_some_and(|it| it == "object")
+        && value.get("properties").is_some_and(Value::is_object)
+}
+
+fn raw_arguments(written: Option<&Value>) -> RawArguments {
+    match written {
+        None | Some(Value::Null) => RawArguments::Object { value: Map::new() },
+        Some(Value::Object(value)) => RawArguments::Object { value: value.clone() },
+        Some(Value::String(text)) if text.trim().is_empty() => RawArguments::Object { value: Map::new() },
+        Some(Value::String(text)) => match serde_json::from_str(text) {
+            Ok(Value::Object(value)) => RawArguments::Object { value },
+            Ok(_) => malformed(text.clone()),
+            Err(error) => RawArguments::Malformed { text: text.clone(), error: error.to_string() },
+        },
+        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_))) => malformed(other.to_string()),
+    }
+}
+
+fn malformed(text: String) -> RawArguments {
+    RawArguments::Malformed { text, error: String::from("not a JSON object") }
+}
+
+/// The call `name(…)`, or the one in `print(…)`, which is how Gemma asks for a result.
+fn python_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
+    let inner = text
+        .strip_prefix("print")
+        .and_then(|rest| rest.trim_start().strip_prefix('(')?.strip_suffix(')'))
+        .filter(|inner| inner.trim_end().ends_with(')') && inner.trim_start().starts_with(is_name));
+    let call = read_call(inner.unwrap_or(text).trim())?;
+    let name = call.name.strip_suffix(".call").unwrap_or(call.name);
+    let bare = !marked && call.named.is_empty();
+    let arguments = TextArguments::Literals { positional: call.positional, named: call.named };
+    Ok(Some(TextCall { name: plain_name(name), arguments, bare, span: (0, 0) }))
+}

@@ -1,0 +1,86 @@
+//! Each specimen as it stands, after prose and before it, at every cut.
+
+use deftool::request::Fallback;
+
+use super::read::{Outcome, families, outcome_of, reader};
+
+pub(super) const CUTS: [usize; 4] = [usize::MAX, 1, 3, 7];
+
+/// Blanks between calls stay in the text; which ones is not what this is about.
+pub(super) fn settled(outcome: Outcome) -> Outcome {
+    let text = outcome.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    Outcome { text, ..outcome }
+}
+
+#[test]
+fn every_specimen_is_what_it_is() {
+    for family in families() {
+        for specimen in &family.specimens {
+            for mode in if family.marked { &[Fallback::Auto, Fallback::On][..] } else { &[Fallback::On] } {
+                for cut in CUTS {
+                    let read = reader(*mode).cut(cut).read(&specimen.text);
+                    let expected = outcome_of(specimen, "", "");
+                    let (family, title) = (&family.name, &specimen.title);
+                    assert_eq!(settled(read), settled(expected), "{family}, {title}, {mode:?}, cut {cut}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn after_prose_and_before_it() {
+    for family in families() {
+        for specimen in family.hits() {
+            let mut places =
+                vec![("Let me look: it's \"there\".\n", ""), ("Ein Satz – mit `code`.\n\n", "\nSo weit.")];
+            if !family.line {
+                places.push(("I look. ", " That was it."));
+                places.push(("I look:", ""));
+            }
+            for (before, after) in places {
+                // Only the end of the reply stands for a mark that is missing.
+                let after = if specimen.is_open() { "" } else { after };
+                for cut in CUTS {
+                    let text = format!("{before}{}{after}", specimen.text);
+                    let read = reader(family.mode()).cut(cut).read(&text);
+                    let expected = outcome_of(specimen, before, after);
+                    let (family, title) = (&family.name, &specimen.title);
+                    assert_eq!(settled(read), settled(expected), "{family}, {title}, cut {cut}: {text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_read_under_off_and_nothing_unmarked_under_auto() {
+    for family in families() {
+        for specimen in &family.specimens {
+            assert!(reader(Fallback::Off).read(&specimen.text).is_text(&specimen.text), "{}", family.name);
+            if !family.marked {
+                let read = reader(Fallback::Auto).cut(3).read(&specimen.text);
+                assert!(read.is_text(&specimen.text), "{}, {}: {read:?}", family.name, specimen.title);
+            }
+        }
+    }
+}
+
+/// The file with the list of families: each has a file with the standard specimens.
+#[test]
+fn every_family_has_its_standard_specimens() {
+    let families = families();
+    assert!(families.len() >= 31, "{}", families.len());
+    for family in families {
+        for title in [
+            "one call",
+            "two calls",
+            "hostile characters in a string",
+            "typed arguments",
+            "an exit call",
+            "an unknown tool",
+        ] {
+            assert!(family.specimens.iter().any(|it| it.title == title), "{} lacks {title}", family.name);
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The corpus, and one reply read through the request machine.
+
+use std::sync::Arc;
+
+use deftool::chat::{ChatEvent, Message, Reply, ReplyStatus};
+use deftool::request::{BiosV1, Event, Fallback, FinalState, Run, RunConfig, RunStart};
+use deftool::schema::{ToolEntry, ToolKind, ToolSet};
+use serde_json::{Value, json};
+
+/// One family's file.
+#[derive(Debug, Clone)]
+pub(super) struct Family {
+    pub(super) name: String,
+    /// The model marks it as a call: it is read under `auto`.
+    pub(super) marked: bool,
+    /// It stands on lines of its own.
+    pub(super) line: bool,
+    pub(super) specimens: Vec<Specimen>,
+}
+
+/// A whole reply and what it is.
+#[derive(Debug, Clone)]
+pub(super) struct Specimen {
+    pub(super) title: String,
+    pub(super) expected: Expected,
+    pub(super) text: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Expected {
+    /// These calls and signals, and no text left.
+    Calls { calls: Vec<(String, Value)>, signals: Vec<(String, Value)> },
+    /// The request fails with this kind, the text stays.
+    Fails(String),
+    /// Nothing happens, the text stays.
+    Text,
+}
+
+impl Specimen {
+    /// Its closing mark is missing.
+    pub(super) fn is_open(&self) -> bool {
+        self.title.contains("not closed") || self.title.contains("without its ")
+    }
+}
+
+impl Family {
+    /// The fallback setting under which it is read.
+    pub(super) fn mode(&self) -> Fallback {
+        if self.marked { Fallback::Auto } else { Fallback::On }
+    }
+
+    /// Its specimens that call something.
+    pub(super) fn hits(&self) -> impl Iterator<Item = &Specimen> {
+        self.specimens.iter().filter(|specimen| matches!(specimen.expected, Expected::Calls { .. }))
+    }
+}
+
+pub(super) fn families() -> Vec<Family> {
+    let folder = format!("{}/tests/fallback/families", env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.iter().map(|path| family(path)).collect()
+}
+
+fn family(path: &std::path::Path) -> Family {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut parts = text.split("\n=== ");
+    let head = parts.next().unwrap();
+    let says = |key: &str| head.lines().any(|line| line == format!("{key}: yes"));
+    let specimens = parts
+        .map(|part| {
+            let (head, body) = part.split_once("\n-----\n").unwrap();
+            let (title, expected) = head.split_once('\n').unwrap();
+            let text = body.to_owned();
+            Specimen { title: title.to_owned(), expected: expectation(expected), text }
+        })
+        .collect::<Vec<_>>();
+    let mut family = Family {
+        name: path.file_stem().unwrap().to_string_lossy().into_owned(),
+        marked: says("marked"),
+        line: says("line"),
+        specimens,
+    };
+    // The file's own last line end is not the model's.
+    if let Some(last) = family.specimens.last_mut() {
+        last.text.pop();
+    }
+    family
+}
+
+fn expectation(text: &str) -> Expected {
+    let (mut calls, mut signals) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        let line = line.strip_prefix("= ").unwrap();
+        let mut words = line.splitn(3, ' ');
+        match (words.next().unwrap(), words.next(), words.next()) {
+            ("text", None, None) => return Expected::Text,
+            ("fails", Some(kind), None) => return Expected::Fails(kind.to_owned()),
+            (what, Some(name), Some(arguments)) => {
+                let call = (name.to_owned(), serde_json::from_str(arguments).unwrap());
+                if what == "signal" { signals.push(call) } else { calls.push(call) }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    Expected::Calls { calls, signals }
+}
+
+pub(super) fn tools() -> ToolSet {
+    let entry = |kind, name: &str, parameters: Value| {
+        let function = json!({"name": name, "description": name, "parameters": parameters});
+        let definition = json!({"type": "function", "function": function});
+        Arc::new(ToolEntry::new(kind, definition, None).unwrap())
+    };
+    ToolSet::new([
+        entry(
+            ToolKind::Normal,
+            "get_weather",
+            json!({
+                "type": "object",
+                "properties": {
+                    "location": {"type": "string"},
+                    "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]}
+                },
+                "required": ["location"],
+                "additionalProperties": false
+            }),
+        ),
+        entry(
+            ToolKind::Normal,
+            "book",
+            json!({
+                "type": "object",
+                "properties": {
+                    "title": {"type": "string"},
+                    "pages": {"$ref": "#/$defs/count"},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                    "fiction": {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
+                    "note": {"type": ["string", "null"]}
+                },
+                "required": ["title"],
+                "additionalProperties": false,
+                "$defs": {"count": {"type": "integer"}}
+            }),
+        ),
+        entry(ToolKind::Normal, "look", json!({"type": "object"})),
+        entry(ToolKind::Exit, "finish", json!({"type": "object"})),
+    ])
+}
+
+/// How a reply is read.
+#[derive(Debug, Clone)]
+pub(super) struct Reader {
+    pub(super) mode: Fallback,
+    pub(super) conversation: Vec<Message>,
+    /// Characters a piece.
+    pub(super) cut: usize,
+    /// Store and restore the machine between any two pieces.
+    pub(super) restore: bool,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) calls: Vec<(String, Value)>,
+    pub(super) signals: Vec<(String, Value)>,
+    pub(super) failed: Option<String>,
+    /// What was shown.
+    pub(super) text: String,
+    /// How many warnings were given.
+    pub(super) warnings: usize,
+}
+
+impl Outcome {
+    /// Nothing was called, nothing failed, all of it is text.
+    pub(super) fn is_text(&self, text: &str) -> bool {
+        self.calls.is_empty() && self.signals.is_empty() && self.failed.is_none() && self.text == text
+    }
+}
+
+pub(super) fn reader(mode: Fallback) -> Reader {
+    let conversation = vec![Message::User { content: String::from("Do it.") }];
+    Reader { mode, conversation, cut: usize::MAX, restore: false }
+}
+
+impl Reader {
+    pub(super) fn cut(mut self, cut: usize) -> Self {
+        self.cut = cut;
+        self
+    }
+
+    pub(super) fn read(&self, text: &str) -> Outcome {
+        let chars: Vec<char> = text.chars().collect();
+        let pieces = chars.chunks(self.cut.max(1)).map(|piece| piece.iter().collect());
+        self.read_events(pieces.map(|text| ChatEvent::Text { text }))
+    }
+
+    pub(super) fn read_events(&self, events: impl Iterator<Item = ChatEvent>) -> Outcome {
+        thread_local!(static TOOLS: ToolSet = tools());
+        TOOLS.with(|tools| self.play(tools, events))
+    }
+
+    fn play(&self, tools: &ToolSet, pieces: impl Iterator<Item = ChatEvent>) -> Outcome {
+        let config = RunConfig { fallback: self.mode, repetition: Vec::new(), ..RunConfig::default() };
+        let start = RunStart {
+            request_id: String::from("r1"),
+            job_name: String::new(),
+            conversation: self.conversation.clone(),
+            submitted_at_ms: 0,
+            zone: String::from("UTC"),
+            local_time: String::from("2026-11-20T00:00:00"),
+            id_seed: 1,
+        };
+        let mut run = Run::new(config, start);
+        run.next_step(tools, &BiosV1);
+        for piece in pieces {
+            run.on_event(piece, tools, 1);
+            if self.restore {
+                run = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
+            }
+        }
+        let reply = Reply {
+            status: ReplyStatus::Complete,
+            calls: Vec::new(),
+            finish_reason: None,
+            usage: None,
+            model: None,
+        };
+        run.on_event(ChatEvent::Ended { reply }, tools, 2);
+        let (mut calls, mut shown, mut warnings) = (Vec::new(), String::new(), 0);
+        for event in run.take_events() {
+            match event {
+                Event::ToolCall { name, arguments, .. } => calls.push((name, arguments)),
+                Event::Text { text } => shown.push_str(&text),
+                Event::Warning { .. } => warnings += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(shown, run.text(), "the text events are the text");
+        let signals =
+            run.signals().iter().map(|signal| (signal.tool_name.clone(), signal.arguments.clone())).collect();
+        let failed = run
+            .outcome()
+            .filter(|outcome| outcome.state == FinalState::Failed)
+            .map(|outcome| outcome.kind.clone().unwrap_or_default());
+        assert!(calls.is_empty() || run.outcome().is_none(), "calls are made or the request is over");
+        Outcome { calls, signals, failed, text: shown, warnings }
+    }
+}
+
+/// What a specimen must become, `before` standing before it and `after` after it.
+pub(super) fn outcome_of(specimen: &Specimen, before: &str, after: &str) -> Outcome {
+    let whole = format!("{before}{}{after}", specimen.text);
+    let text = Outcome { calls: Vec::new(), signals: Vec::new(), failed: None, text: whole, warnings: 0 };
+    match &specimen.expected {
+        Expected::Text => text,
+        Expected::Fails(kind) => Outcome { failed: Some(kind.clone()), ..text },
+        Expected::Calls { calls, signals } => Outcome {
+            calls: calls.clone(),
+            signals: signals.clone(),
+            text: format!("{before}{after}"),
+            ..text
+        },
+    }
+}

@@ -1,0 +1,217 @@
+//! Cut anywhere, stored anywhere, ended anywhere.
+
+use deftool::chat::ChatEvent;
+use deftool::chat::fallback::{Forms, MAX_HELD, Piece, Scanner};
+use deftool::request::{BiosV1, Fallback, Run, RunConfig, RunStart};
+use proptest::prelude::*;
+
+use super::read::{Expected, Outcome, Reader, families, reader, tools};
+
+/// A reply that ends inside a call makes none, unless what came is whole by the family's own rules; then it is the
+/// very call, never one with fewer arguments. Nothing is lost.
+#[test]
+fn no_prefix_is_called_that_is_not_whole() {
+    for family in families() {
+        for specimen in family.hits().take(4) {
+            let Expected::Calls { calls, signals } = &specimen.expected else { continue };
+            for (end, _) in specimen.text.char_indices() {
+                let prefix = &specimen.text[..end];
+                let read = reader(family.mode()).read(prefix);
+                let context = || format!("{}, {}: {prefix:?} {read:?}", family.name, specimen.title);
+                assert!(calls.starts_with(&read.calls), "{}", context());
+                assert!(signals.starts_with(&read.signals), "{}", context());
+                if read.calls.is_empty() && read.signals.is_empty() {
+                    assert_eq!(read.text, prefix, "{}", context());
+                    assert!(matches!(read.failed.as_deref(), None | Some("malformed_call")), "{}", context());
+                }
+                assert!(read.failed.is_none() || read.text.len() == prefix.len(), "{}", context());
+            }
+        }
+    }
+}
+
+/// The user never sees the start of a directive that is then taken out, and plain text does not wait.
+#[test]
+fn no_half_of_a_directive_is_shown() {
+    let tools = tools();
+    for family in families() {
+        for specimen in family.hits() {
+            let config = RunConfig { fallback: family.mode(), ..RunConfig::default() };
+            let mut run = Run::new(config, start());
+            run.next_step(&tools, &BiosV1);
+            let before = "Let me look.\n";
+            for ch in before.chars() {
+                run.on_event(ChatEvent::Text { text: ch.to_string() }, &tools, 1);
+            }
+            assert_eq!(run.text(), before, "plain text does not wait");
+            for ch in specimen.text.chars() {
+                run.on_event(ChatEvent::Text { text: ch.to_string() }, &tools, 1);
+                assert_eq!(run.text().trim_end(), before.trim_end(), "{}, {}", family.name, specimen.title);
+            }
+        }
+    }
+}
+
+fn start() -> RunStart {
+    RunStart {
+        request_id: String::from("r1"),
+        job_name: String::new(),
+        conversation: Vec::new(),
+        submitted_at_ms: 0,
+        zone: String::from("UTC"),
+        local_time: String::from("2026-11-20T00:00:00"),
+        id_seed: 1,
+    }
+}
+
+/// Prose, quotations, pieces of marks and whole calls of every family, in any order.
+fn texts() -> impl Strategy<Value = String> {
+    let mut parts: Vec<String> = [
+        "\n",
+        "\n\n",
+        " ",
+        "word ",
+        "It's so. ",
+        "\"",
+        "`",
+        "```\n",
+        "```json\n",
+        "~~~",
+        "“",
+        "”",
+        "<think>",
+        "</think>",
+        "<code>",
+        "> ",
+        "    ",
+        "<",
+        "[",
+        "{",
+        "}",
+        "]",
+        "(",
+        ")",
+        "é",
+        "日本",
+        "｜",
+        "▁",
+        "for example: ",
+        "| ",
+        ">>>",
+        "<tool_call>",
+        "</tool_call>",
+        "[TOOL_CALLS]",
+        "[ARGS]",
+        "<|python_tag|>",
+        "<function=",
+        "<|channel|>",
+        "<|end|>",
+        "analysis",
+        "commentary to=",
+        "{\"name\": ",
+        "{\"tool\": \"look\"",
+        "look(",
+        "look",
+        "Action:",
+        "functools",
+        "...",
+    ]
+    .map(String::from)
+    .to_vec();
+    for family in families() {
+        parts.extend(family.specimens.into_iter().map(|specimen| specimen.text));
+    }
+    prop::collection::vec(prop::sample::select(parts), 0..12).prop_map(|parts| parts.concat())
+}
+
+fn pieces_of(text: &str, forms: Forms, restore: bool) -> Vec<Piece> {
+    let (mut scanner, mut pieces) = (Scanner::new(forms), Vec::new());
+    for (nth, ch) in text.chars().enumerate() {
+        scanner.push(ch, &mut pieces);
+        assert!(scanner.held_bytes() <= MAX_HELD + 4);
+        if restore && nth % 3 == 0 {
+            scanner = serde_json::from_str(&serde_json::to_string(&scanner).unwrap()).unwrap();
+        }
+    }
+    scanner.finish(&mut pieces);
+    assert_eq!(scanner.held_bytes(), 0);
+    pieces
+}
+
+fn joined(pieces: &[Piece]) -> String {
+    pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Text(text) => text.as_str(),
+            Piece::Candidate(candidate) => candidate.text.as_str(),
+            Piece::Broken { .. } | Piece::ReasoningEnded => "",
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn pieces_put_together_are_the_text(text in texts(), unmarked in any::<bool>()) {
+        let pieces = pieces_of(&text, Forms { unmarked }, false);
+        prop_assert_eq!(joined(&pieces), text.as_str());
+        prop_assert_eq!(&pieces, &pieces_of(&text, Forms { unmarked }, true));
+        for piece in pieces {
+            if let Piece::Candidate(candidate) = piece {
+                prop_assert!(!candidate.calls.is_empty());
+                for call in candidate.calls {
+                    prop_assert!(candidate.text.get(call.span.0..call.span.1).is_some());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn where_it_is_cut_or_stored_does_not_matter(text in texts(), size in 1..9_usize, on in any::<bool>()) {
+        let mode = if on { Fallback::On } else { Fallback::Auto };
+        let whole: Outcome = reader(mode).read(&text);
+        prop_assert_eq!(&whole, &reader(mode).cut(1).read(&text));
+        prop_assert_eq!(&whole, &reader(mode).cut(size).read(&text));
+        let stored = Reader { restore: true, ..reader(mode).cut(size + 4) };
+        prop_assert_eq!(&whole, &stored.read(&text));
+        if whole.calls.is_empty() && whole.signals.is_empty() {
+            prop_assert_eq!(&whole.text, &text);
+        }
+    }
+}
+
+/// Text made to cost much: time is linear in it.
+#[test]
+fn hostile_text_takes_linear_time() {
+    for unit in [
+        "[TOOL_CALLS]look{}",
+        "[TOOL_CALLS]look{} [TOOL_",
+        "<tool_call><function=f><parameter=a>⟩</parameter",
+        "<tool_call>f<arg_key>a</arg_key><arg_value>",
+        "<tool_call>[{\"name\": \"x\"},",
+        "<｜tool▁call▁begin｜>",
+        "<|tool_call_begin|>a",
+        ">>>a\n",
+        "[f(",
+        "[\n{\"name\":\n",
+        "[{\"name\": \"a\"}, ",
+        "```tool_code\nf(",
+        "```tool_code\nf()\n",
+        "Action: ```json\n[",
+        "<|channel|>",
+        "<function_calls>",
+        "<|tool_call>call:f{",
+        "◁",
+        "<tool_call>{}</tool_call> ",
+        "<tool_call>a</tool_call> \t",
+        "look ",
+        "<tool_call>{'</tool_call",
+    ] {
+        let text = unit.repeat(200_000 / unit.len());
+        let began = std::time::Instant::now();
+        let pieces = pieces_of(&text, Forms { unmarked: true }, false);
+        assert_eq!(joined(&pieces).len(), text.len());
+        assert!(began.elapsed().as_secs() < 30, "{unit:?} took {:?}", began.elapsed());
+    }
+}
