@@ -89,14 +89,14 @@ impl Worker {
     /// Takes a request, at once or not at all.
     ///
     /// # Errors
-    /// When no slot is free, or the worker is stopped.
+    /// When no slot is free, the worker is stopped, or the id that was given is another's.
     pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
         let shared = &self.shared;
         if self.state() == WorkerState::Stopped {
             return Err(SubmitError::WorkerNotReady);
         }
-        let SubmitRequest { messages, job_name, recorder } = request;
-        let session = match &shared.replay {
+        let SubmitRequest { messages, job_name, recorder, origin } = request;
+        let mut session = match &shared.replay {
             Some(replay) => {
                 let mut session = replay.session().clone();
                 if !messages.is_empty() {
@@ -106,6 +106,12 @@ impl Worker {
             }
             None => live_session(shared, messages, job_name),
         };
+        if let Some(origin) = origin {
+            if self.record(&origin.request_id).is_some() {
+                return Err(SubmitError::IdTaken);
+            }
+            origin.settle(&mut session);
+        }
         let run = Run::new(shared.config.run.clone(), run_start(&session));
         let cancel = shared.stopped.child_token();
         let record = Arc::new(Record::new(run.status(), cancel.clone()));
