@@ -79,9 +79,12 @@ impl Record {
         lock(&self.state).stop_reason.clone()
     }
 
-    /// Answers a call; false: nobody asked, or it was answered.
+    /// Answers a call; false: nobody asks about it, or not any more.
     pub(super) fn approve(&self, call_id: &str, approval: Approval) -> bool {
         let mut state = lock(&self.state);
+        if state.outcome.is_some() {
+            return false;
+        }
         let Some(answer @ None) = state.asked.get_mut(call_id) else { return false };
         *answer = Some(approval);
         drop(state);
