@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
+use super::calls::panic_message;
 use super::clock::Clock;
 use super::config::WorkerConfig;
 use super::drive::{Drive, drive};
@@ -222,7 +223,12 @@ async fn supervise(task: Drive, run: Run, id: String) {
     let shared = Arc::clone(&task.shared);
     let record = Arc::clone(&task.record);
     if let Err(error) = tokio::spawn(drive(task, run)).await {
-        let detail = format!("the driver of this request failed; this is a bug in deftool: {error}");
+        // Without the number of the task, which tells nobody anything.
+        let cause = match error.try_into_panic() {
+            Ok(panic) => format!("it panicked: {}", panic_message(panic.as_ref())),
+            Err(_) => String::from("it was dropped"),
+        };
+        let detail = format!("the driver of this request failed; this is a bug in deftool: {cause}");
         shared.release(&id, &record);
         record.abandon(Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));
     }
