@@ -67,9 +67,9 @@ const BREAKS: [(Fault, Law); 18] = [
 fn every_law_can_be_broken_and_notices() {
     for law in Law::ALL {
         let (fault, _) = BREAKS.into_iter().find(|(_, broken)| *broken == law).expect("a fault for each law");
-        let first =
-            (0..200).find_map(|seed| play(seed, Options { fault: Some(fault), ..Options::default() }).broken);
-        let broken = first.unwrap_or_else(|| panic!("{fault:?} breaks nothing in 200 worlds"));
-        assert_eq!(broken.law, law, "{fault:?}: {}", broken.how);
+        let options = Options { fault: Some(fault), ..Options::default() };
+        // A lie may break several laws; the first that notices is told.
+        let mut noticed = (0..200).filter_map(|seed| play(seed, options).broken).map(|broken| broken.law);
+        assert!(noticed.any(|noticed| noticed == law), "{fault:?} does not break {law:?} in 200 worlds");
     }
 }
