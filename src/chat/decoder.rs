@@ -174,7 +174,7 @@ impl StreamDecoder {
         let body_start = (!self.reply.is_recognised() && !self.reply.body_start.is_empty())
             .then(|| text_of_page(&String::from_utf8_lossy(&self.reply.body_start)));
         let skipped_frames = self.reply.skipped_frames;
-        events.push(ChatEvent::Ended { reply: self.reply.judge(transport_error.is_some()) });
+        events.push(ChatEvent::Ended { reply: self.reply.judge(transport_error.clone()) });
         StreamNotes { body_start, transport_error, skipped_frames }
     }
 
@@ -458,7 +458,7 @@ impl OpenReply {
         }
     }
 
-    fn judge(self, is_broken: bool) -> Reply {
+    fn judge(self, broken: Option<String>) -> Reply {
         let is_over = self.finish_reason.is_some() || self.ending == Ending::Done;
         let is_length = self.finish_reason.as_deref() == Some("length");
         let assembled = self.assembler.finish(is_over && !is_length);
@@ -470,8 +470,8 @@ impl OpenReply {
             }
         } else if assembled.is_cut {
             ReplyStatus::ServerError { error: own_error(too_many_calls()) }
-        } else if self.ending == Ending::Cut || (is_broken && !is_over) {
-            ReplyStatus::Incomplete
+        } else if self.ending == Ending::Cut || (broken.is_some() && !is_over) {
+            ReplyStatus::Incomplete { cause: broken }
         } else if assembled.truncated {
             ReplyStatus::CallTruncated
         } else if self.seen == Seen::Nothing {
@@ -479,7 +479,7 @@ impl OpenReply {
         } else if is_over || (!assembled.calls.is_empty() && !assembled.malformed) {
             ReplyStatus::Complete
         } else {
-            ReplyStatus::Incomplete
+            ReplyStatus::Incomplete { cause: None }
         };
         Reply {
             status,

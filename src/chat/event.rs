@@ -75,7 +75,11 @@ pub enum ReplyStatus {
         error: ServerError,
     },
     /// Ended, or was cut, before anything said that it was over.
-    Incomplete,
+    Incomplete {
+        /// The transport's error, if that cut it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<String>,
+    },
     /// HTTP 200 with a body that held no event and no text.
     Empty,
 }

@@ -154,7 +154,10 @@ fn call_tool(
         let calling = AssertUnwindSafe(async { runner.run(call, context).await }).catch_unwind();
         let result = match tokio::time::timeout(limit.saturating_add(TOOL_GRACE), calling).await {
             Ok(Ok(result)) => result,
-            Ok(Err(panic)) => Err(ToolError::new(ToolErrorKind::Internal, describe_panic(panic.as_ref()))),
+            Ok(Err(panic)) => {
+                let message = format!("the tool's runner panicked: {}", panic_message(panic.as_ref()));
+                Err(ToolError::new(ToolErrorKind::Internal, message))
+            }
             Err(_) => {
                 let message = format!("no result within {}", seconds(limit));
                 Err(ToolError::new(ToolErrorKind::Timeout, message))
@@ -165,8 +168,8 @@ fn call_tool(
     .boxed()
 }
 
-fn describe_panic(panic: &(dyn Any + Send)) -> String {
+/// What a panic said.
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let said = panic.downcast_ref::<String>().map(String::as_str);
-    let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it said nothing");
-    format!("the tool's runner panicked: {said}")
+    said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it said nothing")
 }

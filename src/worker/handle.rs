@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
+use super::calls::panic_message;
 use super::clock::Clock;
 use super::config::WorkerConfig;
 use super::drive::{Drive, drive};
@@ -85,14 +86,14 @@ impl Worker {
     /// Takes a request, at once or not at all.
     ///
     /// # Errors
-    /// When no slot is free, or the worker is stopped.
+    /// When no slot is free, the worker is stopped, or the id that was given is another's.
     pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
         let shared = &self.shared;
         if self.state() == WorkerState::Stopped {
             return Err(SubmitError::WorkerNotReady);
         }
-        let SubmitRequest { messages, job_name, recorder } = request;
-        let session = match &shared.replay {
+        let SubmitRequest { messages, job_name, recorder, origin } = request;
+        let mut session = match &shared.replay {
             Some(replay) => {
                 let mut session = replay.session().clone();
                 if !messages.is_empty() {
@@ -102,6 +103,12 @@ impl Worker {
             }
             None => live_session(shared, messages, job_name),
         };
+        if let Some(origin) = origin {
+            if self.record(&origin.request_id).is_some() {
+                return Err(SubmitError::IdTaken);
+            }
+            origin.settle(&mut session);
+        }
         let run = Run::new(shared.config.run.clone(), run_start(&session));
         let cancel = shared.stopped.child_token();
         let record = Arc::new(Record::new(run.status(), cancel.clone()));
@@ -212,7 +219,12 @@ async fn supervise(task: Drive, run: Run, id: String) {
     let shared = Arc::clone(&task.shared);
     let record = Arc::clone(&task.record);
     if let Err(error) = tokio::spawn(drive(task, run)).await {
-        let detail = format!("the driver of this request failed; this is a bug in deftool: {error}");
+        // Without the number of the task, which tells nobody anything.
+        let cause = match error.try_into_panic() {
+            Ok(panic) => format!("it panicked: {}", panic_message(panic.as_ref())),
+            Err(_) => String::from("it was dropped"),
+        };
+        let detail = format!("the driver of this request failed; this is a bug in deftool: {cause}");
         shared.release(&id, &record);
         record.abandon(Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));
     }

@@ -41,6 +41,6 @@ pub use project_tools::{ProjectTools, TrustSource};
 pub use record::{EventStream, ResultError};
 pub use recording::{Recorder, Recording, RecordingError, Session};
 pub use replay::ReplayTransport;
-pub use submit::{SubmitError, SubmitRequest};
+pub use submit::{Origin, SubmitError, SubmitRequest};
 pub use toolbox::{ToolSource, Toolbox};
 pub use transport::{Incoming, Outgoing, Transport, TransportError};

@@ -1,6 +1,6 @@
 //! What a worker remembers of each request: its events, its status, its outcome.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -79,9 +79,12 @@ impl Record {
         lock(&self.state).stop_reason.clone()
     }
 
-    /// Answers a call; false: nobody asked, or it was answered.
+    /// Answers a call; false: nobody asks about it, or not any more.
     pub(super) fn approve(&self, call_id: &str, approval: Approval) -> bool {
         let mut state = lock(&self.state);
+        if state.outcome.is_some() {
+            return false;
+        }
         let Some(answer @ None) = state.asked.get_mut(call_id) else { return false };
         *answer = Some(approval);
         drop(state);
@@ -208,7 +211,8 @@ pub enum ResultError {
 /// All requests of a worker, and its slots.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    records: HashMap<String, Arc<Record>>,
+    /// In the order of their ids: what is done to all is done in an order that another run has, too.
+    records: BTreeMap<String, Arc<Record>>,
     /// Requests that are over, oldest first.
     terminal: VecDeque<String>,
     in_flight: usize,

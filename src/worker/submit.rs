@@ -17,6 +17,35 @@ pub struct SubmitRequest {
     pub job_name: String,
     /// Where to record it.
     pub recorder: Option<Arc<Recorder>>,
+    /// What it takes from the world; `None`: what is there now.
+    pub origin: Option<Origin>,
+}
+
+/// What a request takes from the world: given the same, and the same answers, it is the same request again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Its id; one that the worker does not remember.
+    pub request_id: String,
+    /// When it is submitted, Unix time in milliseconds.
+    pub submitted_at_ms: u64,
+    /// The zone's name, as in `Europe/Paris`.
+    pub zone: String,
+    /// The local time, as the model is told it.
+    pub local_time: String,
+    /// Where the ids of its calls and the spread of its waits come from.
+    pub id_seed: u64,
+}
+
+impl Origin {
+    /// Takes the place of what a session found.
+    pub(super) fn settle(self, session: &mut Session) {
+        let Self { request_id, submitted_at_ms, zone, local_time, id_seed } = self;
+        session.request_id = request_id;
+        session.submitted_at_ms = submitted_at_ms;
+        session.zone = zone;
+        session.local_time = local_time;
+        session.id_seed = id_seed;
+    }
 }
 
 impl SubmitRequest {
@@ -35,6 +64,9 @@ pub enum SubmitError {
     /// The worker is stopped.
     #[error("the worker is not ready")]
     WorkerNotReady,
+    /// Its origin gives an id that another request has.
+    #[error("a request of this id is remembered; give each request an id of its own")]
+    IdTaken,
 }
 
 /// What a request starts from: clock, zone, ids.

@@ -311,15 +311,6 @@ async fn read_reply(
         };
         return task.fail(run, Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail));
     }
-    if let (Some(error), Some(ChatEvent::Ended { reply })) = (notes.transport_error, events.last())
-        && reply.status == ReplyStatus::Incomplete
-    {
-        // The machine would know only that the reply is not whole.
-        let detail = format!("the reply was cut off: {error}");
-        events.pop();
-        feed(task, run, toolbox, &mut events);
-        return task.fail(run, Failure::new(FailReason::UnknownError, kind::STREAM_INCOMPLETE, detail));
-    }
     feed(task, run, toolbox, &mut events);
 }
 

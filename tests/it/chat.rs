@@ -146,7 +146,7 @@ fn status_name(status: &ReplyStatus) -> &'static str {
         ReplyStatus::Complete => "ok",
         ReplyStatus::CallTruncated => "error:tool_args_truncated",
         ReplyStatus::ServerError { .. } => "error:server",
-        ReplyStatus::Incomplete => "error:incomplete",
+        ReplyStatus::Incomplete { .. } => "error:incomplete",
         ReplyStatus::Empty => "error:empty_stream",
     }
 }
@@ -268,7 +268,10 @@ fn what_was_not_recognised_can_be_shown() {
     assert_eq!(reading.notes.body_start.as_deref(), Some("502 Bad Gateway"));
 
     let reading = read_pieces(b"upstream \x1b[31mtimed out".chunks(5), end(false), &[]);
-    assert_eq!(reading.reply.status, ReplyStatus::Incomplete);
+    assert_eq!(
+        reading.reply.status,
+        ReplyStatus::Incomplete { cause: reading.notes.transport_error.clone() }
+    );
     assert_eq!(reading.notes.body_start.as_deref(), Some("upstream \u{fffd}[31mtimed out"));
     assert_eq!(reading.notes.transport_error.as_deref(), Some("connection reset"));
 

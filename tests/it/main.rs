@@ -34,6 +34,7 @@ mod rules;
 mod run;
 mod script;
 mod script_tests;
+mod simulation;
 #[cfg(unix)]
 mod storm;
 mod strict;

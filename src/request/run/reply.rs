@@ -186,10 +186,13 @@ fn status_failure(status: &ReplyStatus, reply: &Reply) -> Option<Failure> {
             let code = error.code.map(|code| format!("{code}: ")).unwrap_or_default();
             (FailReason::UnknownError, kind, format!("{code}{}", error.message))
         }
-        ReplyStatus::Incomplete => (
+        ReplyStatus::Incomplete { cause } => (
             FailReason::UnknownError,
             kind::STREAM_INCOMPLETE,
-            String::from("the stream ended before the server said that the reply was over"),
+            match cause {
+                Some(cause) => format!("the reply was cut off: {cause}"),
+                None => String::from("the stream ended before the server said that the reply was over"),
+            },
         ),
         ReplyStatus::Empty => (
             FailReason::UnknownError,

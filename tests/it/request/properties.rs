@@ -59,7 +59,7 @@ fn script() -> impl Strategy<Value = Script> {
     let status = prop_oneof![
         12 => Just(ReplyStatus::Complete),
         1 => Just(ReplyStatus::CallTruncated),
-        1 => Just(ReplyStatus::Incomplete),
+        1 => Just(ReplyStatus::Incomplete { cause: None }),
     ];
     (words(), prop::collection::vec(call, 0..4), status, 1..40_usize).prop_map(
         |(text, calls, status, size)| {

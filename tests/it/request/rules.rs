@@ -27,7 +27,8 @@ fn a_plain_answer_completes() {
 
 #[test]
 fn the_finished_event_of_a_failure_has_its_keys() {
-    let mut script = says("Half").call("finish", json!({"a": 1})).status(ReplyStatus::Incomplete);
+    let mut script =
+        says("Half").call("finish", json!({"a": 1})).status(ReplyStatus::Incomplete { cause: None });
     script.reply.usage = Some(Usage { prompt_tokens: 3, completion_tokens: 4 });
     let played = play().run(&[script]);
     assert_eq!(
@@ -105,7 +106,7 @@ fn signals_are_recorded_before_the_reply_fails() {
         says("t").call("nothing", json!({})).call("finish", json!({})),
         says("t").call("get_weather", json!({})).call("finish", json!({})),
         says("t").call("finish", json!({})).status(ReplyStatus::CallTruncated),
-        says("t").call("finish", json!({})).status(ReplyStatus::Incomplete),
+        says("t").call("finish", json!({})).status(ReplyStatus::Incomplete { cause: None }),
         says(&"the same line, again and again\nt\n".repeat(40)).call("finish", json!({})),
     ] {
         let played = play().run(std::slice::from_ref(&failing));
@@ -296,7 +297,7 @@ fn how_replies_that_are_not_whole_end() {
     };
     let cases = [
         (ReplyStatus::CallTruncated, FailReason::ToolParseError, "call_truncated"),
-        (ReplyStatus::Incomplete, FailReason::UnknownError, "stream_incomplete"),
+        (ReplyStatus::Incomplete { cause: None }, FailReason::UnknownError, "stream_incomplete"),
         (ReplyStatus::Empty, FailReason::UnknownError, "empty_stream"),
         (error(ServerErrorKind::ContextOverflow, "too long"), FailReason::UnknownError, "context_overflow"),
         (error(ServerErrorKind::Server, "oops"), FailReason::UnknownError, "server_error"),

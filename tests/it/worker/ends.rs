@@ -10,7 +10,7 @@ use deftool::worker::{Approvals, SubmitRequest, Toolbox, Worker, WorkerConfig};
 use serde_json::json;
 
 use super::bench::*;
-use crate::support::server::{Act, Answer, Server};
+use crate::support::server::{Act, Answer, Server, call, usage};
 
 #[tokio::test]
 async fn a_restart_ends_a_stream_as_failed_and_leaves_a_running_tool_alone() {
@@ -96,6 +96,25 @@ async fn a_request_that_waits_for_approval_can_be_canceled() {
     while !matches!(&*events.next().await.unwrap(), Event::Approval { .. }) {}
     worker.cancel(&id);
     assert_eq!(finish(&worker, &id).await.outcome.state, FinalState::Canceled);
+    let Event::ToolCall { id: call, .. } = &*worker.events(&id, 2).unwrap().next().await.unwrap() else {
+        panic!("the third event is the call");
+    };
+    assert!(!worker.approve(&id, call, Approval::Allowed), "nobody asks any more");
+}
+
+#[tokio::test]
+async fn exit_calls_and_tokens_of_a_reply_whose_connection_breaks_are_kept() {
+    let chunks = [call(0, "done", r#"{"at": "end"}"#), usage(3, 2)];
+    let begun = chunks.iter().fold(Answer::stream().delta("so far"), Answer::chunk);
+    let server = Server::script([begun.then(Act::Reset)]);
+    let ended = ask(&worker(&server, config())).await;
+    let (reason, kind, detail, text) = ended.failed();
+    assert_eq!((reason, kind, text), (FailReason::UnknownError, "stream_incomplete", "so far"));
+    assert!(detail.starts_with("the reply was cut off: "), "{detail}");
+    let signals = &ended.outcome.signals;
+    assert_eq!(signals.len(), 1, "{:?}", ended.outcome);
+    assert_eq!((signals[0].tool_name.as_str(), &signals[0].arguments), ("done", &json!({"at": "end"})));
+    assert_eq!(ended.outcome.usage.unwrap().prompt_tokens, 3);
 }
 
 #[tokio::test]

@@ -1,0 +1,211 @@
+//! The worker, as this simulation uses it: a change of its API is an edit here.
+//!
+//! Whatever crosses this face can be tampered with, so that the laws can be seen to fail.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use deftool::chat::{Message, MessageToolCall};
+use deftool::request::{
+    Approval, Event, FailReason, FinalState, FinishReason, Outcome, RequestState, RequestStatus,
+};
+use deftool::worker::{
+    EventStream, Origin, ResultError, SubmitError, SubmitRequest, ToolSource, Transport, Worker, WorkerConfig,
+};
+use futures_util::FutureExt;
+
+use super::faults::Fault;
+use super::plan::CasePlan;
+
+/// Why a request was not taken.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    NoSlot,
+    Stopped,
+    /// For a reason that no world has.
+    Odd(String),
+}
+
+/// A worker, seen through a fault or none.
+#[derive(Clone)]
+pub(super) struct Face {
+    worker: Worker,
+    fault: Option<Fault>,
+    /// Looks at a status.
+    looks: Arc<AtomicUsize>,
+}
+
+impl Face {
+    pub(super) fn start(
+        config: WorkerConfig,
+        source: Arc<dyn ToolSource>,
+        transport: Arc<dyn Transport>,
+        fault: Option<Fault>,
+    ) -> Self {
+        Self { worker: Worker::start(config, source, transport), fault, looks: Arc::default() }
+    }
+
+    pub(super) fn submit(&self, plan: &CasePlan, origin: Origin) -> Result<String, Refusal> {
+        let user = |content: String| Message::User { content };
+        let first = format!("case {}: hello", plan.number);
+        let messages = if plan.has_past {
+            let call = MessageToolCall::new("samesame1", "look", "{}");
+            let answer =
+                Message::Tool { tool_call_id: String::from("samesame1"), content: String::from("\"it\"") };
+            let asked = Message::Assistant { content: String::from("Let me look."), tool_calls: vec![call] };
+            vec![user(first), asked, answer, user(String::from("and now?"))]
+        } else {
+            vec![user(first)]
+        };
+        let job_name = format!("case {}", plan.number);
+        let origin = Some(origin);
+        let request = SubmitRequest { messages, job_name, origin, ..SubmitRequest::default() };
+        self.worker.submit(request).map_err(|error| match error {
+            SubmitError::NoSlotAvailable => Refusal::NoSlot,
+            SubmitError::WorkerNotReady => Refusal::Stopped,
+            other @ SubmitError::IdTaken => Refusal::Odd(other.to_string()),
+        })
+    }
+
+    pub(super) fn status(&self, id: &str) -> Option<RequestStatus> {
+        let mut status = self.worker.request_status(id);
+        let looks = self.looks.fetch_add(1, Ordering::Relaxed);
+        match (self.fault, &mut status) {
+            (Some(Fault::ShrinkText), Some(status)) if looks % 7 == 6 => status.text_chars /= 2,
+            (Some(Fault::MoveOn), Some(status)) if is_over(status.state) => {
+                status.last_progress_ms += looks as u64;
+            }
+            (Some(Fault::SayRunning), Some(status)) if status.state == RequestState::ToolRunning => {
+                status.state = RequestState::Running;
+            }
+            (Some(Fault::Hoard), status @ None) => {
+                *status = Some(RequestStatus {
+                    state: RequestState::Completed,
+                    text_chars: 0,
+                    last_progress_ms: 0,
+                    budget_left: 0,
+                    tool_iterations: 0,
+                    running_tool: None,
+                    usage: None,
+                });
+            }
+            _ => {}
+        }
+        status
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        let leaked = self.fault == Some(Fault::LeakSlot) && self.looks.load(Ordering::Relaxed) > 20;
+        self.worker.in_flight() + usize::from(leaked)
+    }
+
+    pub(super) fn events(&self, id: &str, offset: usize) -> Option<Reader> {
+        let stream = self.worker.events(id, offset)?;
+        let fault = self.fault.filter(|_| offset == 0);
+        Some(Reader { stream, fault, waiting: Vec::new(), told: AtomicBool::new(false) })
+    }
+
+    pub(super) fn take_result(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
+        self.worker.take_result(id)
+    }
+
+    pub(super) async fn wait(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
+        self.worker.wait(id).await
+    }
+
+    pub(super) fn cancel(&self, id: &str) -> bool {
+        self.worker.cancel(id)
+    }
+
+    pub(super) fn approve(&self, id: &str, call: &str, approval: Approval) -> bool {
+        self.worker.approve(id, call, approval)
+    }
+
+    pub(super) fn restart(&self) {
+        self.worker.restart();
+    }
+
+    pub(super) fn stop(&self) {
+        self.worker.stop();
+    }
+}
+
+pub(super) fn is_over(state: RequestState) -> bool {
+    match state {
+        RequestState::Running | RequestState::ToolRunning => false,
+        RequestState::Completed | RequestState::Failed | RequestState::Canceled => true,
+    }
+}
+
+/// The events of one request.
+pub(super) struct Reader {
+    stream: EventStream,
+    fault: Option<Fault>,
+    /// Events that a fault puts behind another.
+    waiting: Vec<Arc<Event>>,
+    /// A fault that happens once has happened.
+    told: AtomicBool,
+}
+
+impl Reader {
+    /// The next event.
+    pub(super) async fn next(&mut self) -> Option<Arc<Event>> {
+        if let Some(event) = self.waiting.pop() {
+            return Some(event);
+        }
+        loop {
+            let event = self.stream.next().await?;
+            let Some(fault) = self.fault else { return Some(event) };
+            if fault == Fault::EndLate && matches!(&*event, Event::Finished(_)) {
+                tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
+            }
+            if let Some(event) = self.tamper(fault, event) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// The next event if it is there.
+    pub(super) fn next_now(&mut self) -> Option<Option<Arc<Event>>> {
+        if self.fault == Some(Fault::EndLate) { None } else { self.next().now_or_never() }
+    }
+
+    fn tamper(&mut self, fault: Fault, event: Arc<Event>) -> Option<Arc<Event>> {
+        let once = || !self.told.swap(true, Ordering::Relaxed);
+        match (fault, &*event) {
+            (Fault::LoseText, Event::Text { .. }) if once() => return None,
+            (Fault::LoseSignal, Event::Finished(outcome)) => {
+                let mut outcome = outcome.clone();
+                outcome.signals.pop();
+                return Some(Arc::new(Event::Finished(outcome)));
+            }
+            (Fault::LateRetry, Event::Text { .. }) if once() => {
+                let late = Event::Retry { attempt: 2, delay_ms: 0, detail: String::from("late") };
+                self.waiting.push(Arc::new(late));
+            }
+            (Fault::Overspend, Event::Budget { left, unit }) => {
+                return Some(Arc::new(Event::Budget { left: left.saturating_sub(1), unit: *unit }));
+            }
+            (Fault::EndTwice, Event::Finished(_)) if once() => self.waiting.push(Arc::clone(&event)),
+            (Fault::CallRestartCancel, Event::Finished(outcome))
+                if outcome.fail_reason == Some(FailReason::WorkerRestarted) =>
+            {
+                let mut outcome = outcome.clone();
+                outcome.state = FinalState::Canceled;
+                outcome.finish_reason = FinishReason::Canceled;
+                outcome.fail_reason = Some(FailReason::Canceled);
+                return Some(Arc::new(Event::Finished(outcome)));
+            }
+            (Fault::Misjudge, Event::Finished(outcome)) if outcome.state == FinalState::Completed => {
+                let mut outcome = outcome.clone();
+                outcome.state = FinalState::Failed;
+                outcome.finish_reason = FinishReason::Failed;
+                outcome.fail_reason = Some(FailReason::UnknownError);
+                return Some(Arc::new(Event::Finished(outcome)));
+            }
+            _ => {}
+        }
+        Some(event)
+    }
+}

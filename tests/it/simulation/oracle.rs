@@ -1,0 +1,464 @@
+//! How a request must end, by its script: a second, simpler reading of the rules.
+
+use std::time::Duration;
+
+use deftool::request::{BudgetUnit, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig};
+use deftool::spec::Timers;
+use deftool::tool::ToolErrorKind;
+use deftool::worker::WorkerConfig;
+use serde_json::Value;
+
+use super::laws::{Broken, Law};
+use super::ledger::{Case, Exchange, Turn};
+use super::script::{Fate, Form, Head, PROMPT_TOKENS, Part, Said, Tail, Written};
+use super::told::Told;
+use super::tools::Generation;
+
+const STALLS: [&str; 3] =
+    ["stall_timeout/stall_timeout", "stall_timeout/first_token_timeout", "stall_timeout/token_stall"];
+const LOOP: &str = "repeated_line_loop/";
+
+/// An outcome in a word: `completed`, or reason and kind of the failure.
+pub(super) fn class_of(outcome: &Outcome) -> String {
+    match outcome.state {
+        FinalState::Completed => String::from("completed"),
+        FinalState::Canceled => String::from("canceled"),
+        FinalState::Failed => {
+            let reason = outcome.fail_reason.map_or("", FailReason::as_str);
+            format!("{reason}/{}", outcome.kind.as_deref().unwrap_or_default())
+        }
+    }
+}
+
+/// What the script lets happen.
+#[derive(Debug)]
+enum Verdict {
+    Anything,
+    /// One of these.
+    Classes(Vec<String>),
+}
+
+impl Verdict {
+    fn class(class: &str) -> Self {
+        Self::Classes(vec![class.to_owned()])
+    }
+}
+
+/// Holds an outcome against the script of its request.
+pub(super) fn judge(
+    case: &Case,
+    told: &Told,
+    outcome: &Outcome,
+    config: &WorkerConfig,
+    now: Duration,
+) -> Result<(), Broken> {
+    let class = class_of(outcome);
+    let broken = |law, how: String| Err(Broken { law, how: format!("{}: {how}: {outcome:?}", case.id) });
+    if outcome.state == FinalState::Canceled && (case.restarted || !(case.canceled || case.stopped)) {
+        return broken(Law::Restart, String::from("canceled, and nobody did"));
+    }
+    let interrupted = match class.as_str() {
+        "canceled" => true,
+        "worker_restarted/" if case.restarted => true,
+        "worker_restarted/" => return broken(Law::Restart, String::from("restarted, and nobody did")),
+        "unknown_error/total_timeout" => {
+            if config.timers.total.is_none_or(|total| now < total) {
+                return broken(Law::Ends, String::from("too early"));
+            }
+            true
+        }
+        _ => false,
+    };
+    if !interrupted
+        && let Verdict::Classes(allowed) = verdict(case, told, config)
+        && !allowed.contains(&class)
+    {
+        return broken(Law::Verdict, format!("{class} where its script says {allowed:?}"));
+    }
+    let cut =
+        interrupted || class == LOOP || STALLS.contains(&class.as_str()) || class == "unknown_error/internal";
+    check_text(case, outcome, config, cut)?;
+    check_signals(case, outcome, config, cut)
+}
+
+fn verdict(case: &Case, told: &Told, config: &WorkerConfig) -> Verdict {
+    let Some(turn) = case.turns.last() else { return Verdict::Classes(Vec::new()) };
+    let Some(exchange) = turn.exchanges.last() else { return Verdict::Classes(Vec::new()) };
+    if !exchange.streams {
+        return Verdict::class("unknown_error/empty_stream");
+    }
+    let script = &exchange.script;
+    let limit = config.timers.headers.unwrap_or_default();
+    match (&script.head, script.head_after) {
+        (_, None) => return Verdict::class("headers_timeout/headers_timeout"),
+        (_, Some(after)) if after == limit => return Verdict::Anything,
+        (_, Some(after)) if after > limit => return Verdict::class("headers_timeout/headers_timeout"),
+        (Head::Panics, _) => return Verdict::class("unknown_error/internal"),
+        (Head::Broken, _) => return Verdict::class("unknown_error/stream_incomplete"),
+        (Head::Unreachable, _) => return Verdict::class("connect_failed/connect_failed"),
+        (Head::Refused, _) if exchange.attempt < 4 => return Verdict::Classes(Vec::new()),
+        (Head::Refused, _) => return Verdict::class("connect_failed/connect_failed"),
+        (Head::Status { status, retry_after }, _) => {
+            return of_status(case, told, config, *status, *retry_after);
+        }
+        (Head::Ok, Some(_)) => {}
+    }
+    let said = &script.said;
+    let stalls = stalls(exchange, &config.timers);
+    let mut classes: Vec<String> = Vec::new();
+    if stalls != Stalls::Never {
+        classes.extend(STALLS.map(str::to_owned));
+        if said.loops {
+            classes.push(LOOP.to_owned());
+        }
+    }
+    if stalls == Stalls::Surely {
+        return Verdict::Classes(classes);
+    }
+    if said.is_noise {
+        return Verdict::Anything;
+    }
+    if said.loops {
+        classes.push(LOOP.to_owned());
+    }
+    let own = match said.fate {
+        Fate::Whole => of_calls(said, turn, told, &config.run),
+        Fate::Incomplete => Verdict::class("unknown_error/stream_incomplete"),
+        Fate::Truncated => Verdict::class("tool_parse_error/call_truncated"),
+        Fate::ServerError => Verdict::class("unknown_error/server_error"),
+        Fate::Overflow => Verdict::class("unknown_error/context_overflow"),
+        Fate::Empty => Verdict::class("unknown_error/empty_stream"),
+    };
+    match own {
+        Verdict::Classes(own) if !said.loops => Verdict::Classes([classes, own].concat()),
+        Verdict::Classes(_) => Verdict::Classes(classes),
+        Verdict::Anything => Verdict::Anything,
+    }
+}
+
+fn of_status(
+    case: &Case,
+    told: &Told,
+    config: &WorkerConfig,
+    status: u16,
+    retry_after: Option<Duration>,
+) -> Verdict {
+    let again = Verdict::Classes(Vec::new());
+    let (Some(turn), http) = (case.turns.last(), Verdict::class("unknown_error/http_error")) else {
+        return again;
+    };
+    let Some(exchange) = turn.exchanges.last() else { return again };
+    let has = |feature: &str| exchange.script.features.contains(&feature);
+    let is_read = exchange.is_delivered();
+    if is_read && has("head: refuses stream_options") {
+        return if exchange.body.get("stream_options").is_some() { again } else { http };
+    }
+    if is_read && has("head: refuses max_tokens") {
+        let all = case.turns.iter().flat_map(|turn| &turn.exchanges);
+        let refused = all.filter(|exchange| {
+            exchange.script.features.contains(&"head: refuses max_tokens") && exchange.is_delivered()
+        });
+        return if refused.count() == 1 { again } else { http };
+    }
+    if is_read && has("head: context overflow") {
+        return Verdict::class("unknown_error/context_overflow");
+    }
+    if is_read && has("head: failed generation") {
+        let said = &exchange.script.said;
+        let is_call = said.parts.iter().any(|part| match part {
+            Part::Written(written) => is_call(written, &turn.generation, &config.run),
+            Part::Plain(_) => false,
+        });
+        return if is_call { of_calls(said, turn, told, &config.run) } else { http };
+    }
+    let tries = if is_read && has("head: loading") { 130 } else { 4 };
+    let is_retried = matches!(status, 408 | 409 | 429 | 503)
+        && exchange.attempt < tries
+        && retry_after.is_none_or(|wait| wait <= Duration::from_secs(60));
+    if is_retried { again } else { http }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stalls {
+    Never,
+    /// On the very millisecond.
+    Perhaps,
+    Surely,
+}
+
+/// Whether a stream is given up before it says that it is over.
+fn stalls(exchange: &Exchange, timers: &Timers) -> Stalls {
+    let script = &exchange.script;
+    let (mut since_byte, mut since_token, mut any_token) = (Duration::ZERO, Duration::ZERO, false);
+    let mut worst = Stalls::Never;
+    let mut wait = |time: Duration, byte: &mut Duration, token: &mut Duration, any_token: bool| {
+        *byte += time;
+        *token += time;
+        let limit = if any_token { timers.token_stall } else { timers.first_token };
+        for (since, limit) in [(*byte, timers.stall), (*token, limit)] {
+            if since > limit {
+                worst = worst.max(Stalls::Surely);
+            } else if since == limit {
+                worst = worst.max(Stalls::Perhaps);
+            }
+        }
+    };
+    for frame in &script.frames {
+        wait(frame.before, &mut since_byte, &mut since_token, any_token);
+        if !frame.bytes.is_empty() {
+            since_byte = Duration::ZERO;
+        }
+        any_token |= frame.is_token;
+        if frame.is_token || (frame.is_progress && !any_token) {
+            since_token = Duration::ZERO;
+        }
+        if frame.is_finish || frame.is_last {
+            return worst;
+        }
+    }
+    if script.tail == Tail::Silence { Stalls::Surely } else { worst }
+}
+
+fn may_be_read(form: Form, fallback: Fallback) -> bool {
+    match (form, fallback) {
+        (_, Fallback::Off) | (Form::InCode | Form::InThought, _) => false,
+        (Form::Tag | Form::BrokenTag, Fallback::Auto | Fallback::On) => true,
+        (Form::Line | Form::Fence, Fallback::On) => true,
+        (Form::Line | Form::Fence, Fallback::Auto) => false,
+    }
+}
+
+/// Whether a call written as text is one of a known tool.
+fn is_call(written: &Written, generation: &Generation, run: &RunConfig) -> bool {
+    may_be_read(written.form, run.fallback)
+        && written.form != Form::BrokenTag
+        && !written.is_quoted
+        && generation.set.get(&written.name).is_some()
+}
+
+fn written(said: &Said) -> impl Iterator<Item = &Written> {
+    said.parts.iter().filter_map(|part| match part {
+        Part::Written(written) => Some(written),
+        Part::Plain(_) => None,
+    })
+}
+
+/// Whether a reply's text is read for calls: there is no structured one beside it.
+fn reads_text(said: &Said, generation: &Generation) -> bool {
+    said.calls.iter().all(|call| generation.is_exit(&call.name))
+}
+
+fn of_calls(said: &Said, turn: &Turn, told: &Told, run: &RunConfig) -> Verdict {
+    let generation = &turn.generation;
+    let is_known = |name: &str| generation.set.get(name).is_some();
+    if said.calls.iter().any(|call| !is_known(&call.name)) {
+        return Verdict::class("tool_parse_error/unknown_tool");
+    }
+    let structured: Vec<(&str, Option<&Value>)> = said
+        .calls
+        .iter()
+        .filter(|call| generation.is_normal(&call.name))
+        .map(|call| (call.name.as_str(), call.arguments.as_ref()))
+        .collect();
+    let calls = if reads_text(said, generation) {
+        let read = |call: &&Written| {
+            may_be_read(call.form, run.fallback) && !call.is_quoted && !generation.set.is_empty()
+        };
+        let fault =
+            written(said).filter(read).find(|call| call.form == Form::BrokenTag || !is_known(&call.name));
+        if let Some(fault) = fault {
+            let is_broken = fault.form == Form::BrokenTag;
+            let kind = if is_broken { "malformed_call" } else { "unknown_tool" };
+            return Verdict::class(&format!("tool_parse_error/{kind}"));
+        }
+        written(said)
+            .filter(read)
+            .filter(|call| generation.is_normal(&call.name))
+            .map(|call| (call.name.as_str(), Some(&call.arguments)))
+            .collect()
+    } else {
+        structured
+    };
+    if calls.is_empty() {
+        return Verdict::class("completed");
+    }
+    let left = told.turns.last().map_or(0, |(_, left)| *left) as usize;
+    if left == 0 {
+        return Verdict::class("tool_execution_error/budget_exhausted");
+    }
+    let is_valid = |(name, arguments): &(&str, Option<&Value>)| {
+        arguments.is_some_and(|arguments| generation.accepts(name, arguments))
+    };
+    if run.on_invalid_arguments == OnFailure::Fail && !calls.iter().all(is_valid) {
+        return Verdict::class("tool_parse_error/invalid_arguments");
+    }
+    let failed: Vec<String> = turn
+        .deeds
+        .iter()
+        .flatten()
+        .map(|kind| format!("tool_execution_error/{}", ToolErrorKind::as_str(*kind)))
+        .collect();
+    if run.on_tool_error == OnFailure::Fail && !failed.is_empty() {
+        return Verdict::Classes(failed);
+    }
+    if run.budget_unit == BudgetUnit::Call && calls.len() > left {
+        return Verdict::class("tool_execution_error/budget_exhausted");
+    }
+    // Another turn must follow.
+    Verdict::Classes(Vec::new())
+}
+
+/// The last exchange of each turn, as far as it said anything.
+fn replies(case: &Case) -> Vec<(&Turn, &Exchange)> {
+    let streamed = |turn: &'_ Turn| turn.exchanges.iter().rposition(|exchange| exchange.streams);
+    case.turns.iter().filter_map(|turn| Some((turn, turn.exchanges.get(streamed(turn)?)?))).collect()
+}
+
+/// The wait before a try: as long as the server asked, else about half a second, doubled for each try.
+pub(super) fn check_wait(case: &Case, turn: u32, attempt: u32, wait: Duration) -> Result<(), Broken> {
+    let tries = case.turns.get(turn as usize - 1).map_or(&[][..], |turn| &turn.exchanges);
+    let Some(exchange) = tries.iter().find(|exchange| exchange.attempt + 1 == attempt) else { return Ok(()) };
+    let first = Duration::from_millis(if exchange.script.head == Head::Refused { 250 } else { 500 });
+    // It is told in whole milliseconds.
+    let least = first * 3 / 4 - Duration::from_millis(1);
+    let holds = match exchange.script.head {
+        Head::Status { retry_after: Some(asked), .. } => wait == asked,
+        Head::Refused | Head::Status { retry_after: None, .. } if attempt == 2 => {
+            wait.is_zero() || (wait >= least && wait <= first * 5 / 4)
+        }
+        Head::Refused | Head::Status { retry_after: None, .. } => wait <= Duration::from_millis(75_000),
+        Head::Ok | Head::Unreachable | Head::Broken | Head::Panics => false,
+    };
+    if holds {
+        return Ok(());
+    }
+    let how = format!("{}: {wait:?} before attempt {attempt} after {:?}", case.id, exchange.script.head);
+    Err(Broken { law: Law::Retry, how })
+}
+
+/// What came is kept, and only whole calls are taken out of it.
+fn check_text(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) -> Result<(), Broken> {
+    let broken = |law, how: String| Err(Broken { law, how: format!("{}: {how}", case.id) });
+    let replies = replies(case);
+    if replies.iter().any(|(_, exchange)| exchange.script.said.is_noise) {
+        return Ok(());
+    }
+    // Of a driver that is lost nothing but its events is left.
+    if outcome.kind.as_deref() == Some("internal") && outcome.fail_reason == Some(FailReason::UnknownError) {
+        return Ok(());
+    }
+    let mut rest = outcome.raw_text();
+    let mut parts: Vec<(&str, Leaves)> = Vec::new();
+    for (index, (turn, exchange)) in replies.iter().enumerate() {
+        let is_last = index + 1 == replies.len();
+        let said = &exchange.script.said;
+        let whole = said.text();
+        let is_silent = exchange.script.head != Head::Ok && !exchange.is_delivered();
+        let least = match (is_last, cut) {
+            (false, _) => whole.len(),
+            (true, true) if said.loops => 0,
+            (true, true) => exchange.text,
+            (true, false) if is_silent || said.loops => 0,
+            (true, false) if exchange.is_delivered() => whole.len(),
+            (true, false) => exchange.text,
+        };
+        let came = common(rest, &whole);
+        if came < least || (is_last && came < rest.len()) {
+            let how = format!("{least} of {whole:?} came, kept is {rest:?} of {:?}", outcome.raw_text());
+            return broken(Law::Raw, how);
+        }
+        rest = &rest[came..];
+        let succeeded = !is_last || outcome.state == FinalState::Completed;
+        let mut left = came;
+        for part in &said.parts {
+            let text = part.text();
+            let is_whole = text.len() <= left;
+            let text = &text[..text.len().min(left)];
+            left -= text.len();
+            let leaves = match part {
+                Part::Written(written) if is_whole && is_call(written, &turn.generation, &config.run) => {
+                    match (succeeded, reads_text(said, &turn.generation)) {
+                        (_, false) => Leaves::No,
+                        (true, true) => Leaves::Yes,
+                        (false, true) => Leaves::Perhaps,
+                    }
+                }
+                Part::Written(_) | Part::Plain(_) => Leaves::No,
+            };
+            parts.push((text, leaves));
+        }
+    }
+    if is_without(&outcome.text, &parts) {
+        return Ok(());
+    }
+    broken(Law::Text, format!("{:?} is shown of {parts:?}", outcome.text))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    Yes,
+    No,
+    Perhaps,
+}
+
+/// Bytes that both begin with.
+fn common(a: &str, b: &str) -> usize {
+    let same = |(a, b): &(char, char)| a == b;
+    a.chars().zip(b.chars()).take_while(same).map(|(a, _)| a.len_utf8()).sum()
+}
+
+/// Whether `text` is the parts without those that leave.
+fn is_without(text: &str, parts: &[(&str, Leaves)]) -> bool {
+    let Some(((part, leaves), rest)) = parts.split_first() else { return text.is_empty() };
+    let stays = || text.strip_prefix(part).is_some_and(|text| is_without(text, rest));
+    match leaves {
+        Leaves::Yes => is_without(text, rest),
+        Leaves::No => stays(),
+        Leaves::Perhaps => stays() || is_without(text, rest),
+    }
+}
+
+/// Every exit call of a reply that was judged, in order: structured ones, then written ones.
+fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) -> Result<(), Broken> {
+    let replies = replies(case);
+    let mut expected: Vec<(&str, Value)> = Vec::new();
+    let (mut certain, mut usages, mut certain_usages) = (0, 0, 0);
+    for (turn, exchange) in &replies {
+        // Of a request that was interrupted the last reply was judged or not.
+        (certain, certain_usages) = (expected.len(), usages);
+        if !exchange.is_said() {
+            continue;
+        }
+        if exchange.script.said.fate != Fate::Empty {
+            usages += exchange.usages;
+        }
+        let said = &exchange.script.said;
+        if said.is_noise {
+            return Ok(());
+        }
+        let generation = &turn.generation;
+        for call in said.calls.iter().filter(|call| generation.is_exit(&call.name)) {
+            let arguments = call.arguments.clone().unwrap_or_else(|| Value::String(call.text.clone()));
+            expected.push((&call.name, arguments));
+        }
+        if reads_text(said, generation) && !said.loops {
+            for call in written(said)
+                .filter(|call| is_call(call, generation, &config.run) && generation.is_exit(&call.name))
+            {
+                expected.push((&call.name, call.arguments.clone()));
+            }
+        }
+    }
+    let told: Vec<(&str, Value)> =
+        outcome.signals.iter().map(|signal| (signal.tool_name.as_str(), signal.arguments.clone())).collect();
+    let tokens = outcome.usage.map_or(0, |usage| usage.prompt_tokens);
+    let whole = told == expected && tokens == usages * PROMPT_TOKENS;
+    if whole || (cut && told == expected[..certain] && tokens == certain_usages * PROMPT_TOKENS) {
+        return Ok(());
+    }
+    let how = format!(
+        "{}: {told:?} and {tokens} tokens where the script has {expected:?}, {usages} usages",
+        case.id
+    );
+    Err(Broken { law: Law::Signals, how })
+}

@@ -1,0 +1,182 @@
+//! One world on paper: how its worker is configured, who submits what and when, what else happens.
+
+use std::time::Duration;
+
+use deftool::request::{BudgetUnit, Fallback, OnFailure, RunConfig, SystemMessages};
+use deftool::spec::{BiosBudget, Timers};
+use deftool::worker::{Approvals, WorkerConfig};
+use serde_json::json;
+
+use super::dice::Dice;
+
+/// Everything that was decided before the world begins.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) seed: u64,
+    /// Little goes wrong, so that requests come far.
+    pub(super) calm: bool,
+    pub(super) config: WorkerConfig,
+    pub(super) cases: Vec<CasePlan>,
+    /// When the tools are made anew.
+    pub(super) reloads: Vec<Duration>,
+    pub(super) restarts: Vec<Duration>,
+    pub(super) stop: Option<Duration>,
+    /// When somebody takes results, whether they are there or not.
+    pub(super) takers: Vec<Duration>,
+}
+
+/// One request on paper.
+#[derive(Debug)]
+pub(super) struct CasePlan {
+    pub(super) number: usize,
+    pub(super) at: Duration,
+    /// How often it is tried again when no slot is free.
+    pub(super) patience: usize,
+    pub(super) cancel: Option<Cancel>,
+    pub(super) approver: Approver,
+    /// Further readers: from which event on, and after how many events they go away.
+    pub(super) readers: Vec<(usize, usize)>,
+    /// Whether the conversation has a call and its answer in it already.
+    pub(super) has_past: bool,
+    /// Whether somebody waits for its end alone.
+    pub(super) waits: bool,
+}
+
+/// When somebody gives up.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cancel {
+    /// So long after the submit.
+    After(Duration),
+    /// At the very moment of the nth event.
+    AtEvent(usize),
+}
+
+/// What a person does who is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Approver {
+    Allows,
+    Refuses,
+    /// Allows or refuses, after a while.
+    Late,
+    /// Says nothing, and in the end gives the request up.
+    Never,
+}
+
+impl Plan {
+    pub(super) fn of_seed(seed: u64) -> Self {
+        let mut dice = Dice::of(seed, "plan", &[]);
+        let calm = dice.chance(50);
+        let config = config(&mut dice, calm);
+        let count = dice.below(1..7);
+        let span = *dice.pick(&[10, 300, 5_000, 60_000]);
+        let cases = (0..count).map(|number| case(seed, number, span)).collect();
+        let mut times = |chance: u32, most: usize| -> Vec<Duration> {
+            let count = if dice.chance(chance) { dice.below(1..most + 1) } else { 0 };
+            let mut times: Vec<Duration> = (0..count).map(|_| dice.ms(0..span * 4)).collect();
+            times.sort();
+            times
+        };
+        Self {
+            reloads: times(50, 6),
+            restarts: times(25, 2),
+            stop: times(8, 1).pop(),
+            takers: times(40, 4),
+            seed,
+            calm,
+            config,
+            cases,
+        }
+    }
+}
+
+fn case(seed: u64, number: usize, span: u64) -> CasePlan {
+    let mut dice = Dice::of(seed, "case", &[number as u64]);
+    let cancel = match dice.below(0..10) {
+        0 => Some(Cancel::After(dice.ms(0..50))),
+        1 => Some(Cancel::After(dice.ms(0..span * 2))),
+        2 => Some(Cancel::AtEvent(dice.below(1..30))),
+        _ => None,
+    };
+    let readers = if dice.chance(30) { dice.below(1..4) } else { 0 };
+    CasePlan {
+        number,
+        at: dice.ms(0..span),
+        patience: dice.below(0..12),
+        cancel,
+        approver: dice.weighted(&[
+            (5, Approver::Allows),
+            (2, Approver::Refuses),
+            (2, Approver::Late),
+            (1, Approver::Never),
+        ]),
+        readers: (0..readers).map(|_| (dice.below(0..40), dice.below(1..60))).collect(),
+        has_past: dice.chance(20),
+        waits: dice.chance(20),
+    }
+}
+
+/// What is to be counted of a configuration.
+pub(super) fn features(config: &WorkerConfig) -> Vec<String> {
+    let WorkerConfig { run, timers, slots, keep_results, llama_cpp, approvals } = config;
+    vec![
+        format!("config: budget of {} by {:?}", run.tool_budget, run.budget_unit),
+        format!("config: fallback {:?}", run.fallback),
+        format!("config: invalid arguments {:?}", run.on_invalid_arguments),
+        format!("config: tool error {:?}", run.on_tool_error),
+        format!("config: final turn {}", run.final_turn),
+        format!("config: parallel {}", run.parallel),
+        format!("config: system messages {:?}, {:?}", run.system_messages, run.bios_budget),
+        format!("config: several calls a message {}", run.parallel_tool_calls_supported),
+        format!("config: {slots} slots"),
+        format!("config: {keep_results} results kept"),
+        format!("config: llama.cpp {llama_cpp}"),
+        format!("config: approvals {approvals:?}"),
+        format!("config: total {:?}", timers.total),
+        format!("config: stall {:?}", timers.stall),
+    ]
+}
+
+fn config(dice: &mut Dice, calm: bool) -> WorkerConfig {
+    let on_failure = |dice: &mut Dice| if dice.chance(50) { OnFailure::Fail } else { OnFailure::Report };
+    let params = if dice.chance(30) { json!({"temperature": 0, "max_tokens": 100}) } else { json!({}) };
+    let run = RunConfig {
+        worker: String::from("w"),
+        model: String::from("scripted"),
+        system: dice.chance(40).then(|| String::from("Be brief.")),
+        system_messages: *dice.pick(&[SystemMessages::Separate, SystemMessages::Combined]),
+        tool_budget: dice.weighted(&[(1, 0), (2, 1), (2, 2), (2, 3), (if calm { 12 } else { 3 }, 8)]),
+        budget_unit: *dice.pick(&[BudgetUnit::Iteration, BudgetUnit::Call]),
+        fallback: dice.weighted(&[(3, Fallback::Auto), (3, Fallback::On), (1, Fallback::Off)]),
+        on_invalid_arguments: on_failure(dice),
+        on_tool_error: on_failure(dice),
+        final_turn: dice.chance(30),
+        parallel: dice.chance(50),
+        bios_budget: *dice.pick(&[BiosBudget::Head, BiosBudget::Tail]),
+        params: params.as_object().cloned().unwrap(),
+        parallel_tool_calls_supported: dice.chance(80),
+        ..RunConfig::default()
+    };
+    let mut limit = |usual: u64, short: &[u64]| {
+        let ms = if calm || dice.chance(60) { usual } else { *dice.pick(short) };
+        Duration::from_millis(ms)
+    };
+    let timers = Timers {
+        headers: Some(limit(30_000, &[200, 2_000])),
+        stall: limit(120_000, &[300, 4_000]),
+        first_token: limit(1_800_000, &[1_000, 10_000]),
+        token_stall: limit(120_000, &[500, 6_000]),
+        tool: limit(30_000, &[100, 1_500]),
+        ..Timers::default()
+    };
+    let total = dice
+        .chance(if calm { 5 } else { 25 })
+        .then(|| Duration::from_millis(*dice.pick(&[50, 700, 5_000, 100_000])));
+    WorkerConfig {
+        run,
+        timers: Timers { total, ..timers },
+        slots: dice.below(1..6),
+        keep_results: dice.weighted(&[(1, 0), (1, 1), (1, 2), (3, 1000)]),
+        llama_cpp: dice.chance(30),
+        approvals: dice.weighted(&[(4, Approvals::Ask), (1, Approvals::Allow), (1, Approvals::Refuse)]),
+    }
+}

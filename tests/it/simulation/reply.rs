@@ -1,0 +1,446 @@
+//! What the server says once its head said 200: text, reasoning, calls of every kind, and how it ends.
+
+use deftool::schema::ToolKind;
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::script::{Asked, Fate, Form, Frame, PROMPT_TOKENS, Part, SaidCall, Script, Tail, Written};
+use super::tools::{Generation, copied_payload};
+
+/// A reply being written.
+pub(super) struct Reply<'a, 'b> {
+    pub(super) dice: &'a mut Dice,
+    pub(super) asked: &'a Asked<'b>,
+    pub(super) script: Script,
+}
+
+const WORDS: [&str; 14] = [
+    "the ", "tool ", "said ", "é", "naïve ", "Grüße ", "日本", "🦀 ", "so ", "far\n", "and\n\n", "on ",
+    "12 ", "x. ",
+];
+
+const NOISE: [&str; 16] = [
+    "<tool_call>",
+    "</tool_call>",
+    "{\"name\": \"look\"",
+    "}",
+    "`",
+    "```\n",
+    "\"",
+    "“",
+    "<think>",
+    "</think>",
+    "> ",
+    "    ",
+    "{\"tool\":",
+    "\n",
+    "<",
+    "word ",
+];
+
+impl Reply<'_, '_> {
+    pub(super) fn write(mut self) -> Script {
+        let kind = self.dice.weighted(&[
+            (if self.asked.calm { 1_000 } else { 100 }, "reply: whole"),
+            (5, "reply: breaks"),
+            (4, "reply: error in the stream"),
+            (3, "reply: falls silent"),
+            (3, "reply: comments only"),
+            (3, "reply: end unsaid"),
+            (3, "reply: call cut off"),
+            (3, "reply: empty"),
+            (2, "reply: garbage"),
+            (3, "reply: a line again and again"),
+            (4, "reply: JSON, not a stream"),
+            (3, "reply: noise"),
+        ]);
+        self.script.features.push(kind);
+        match kind {
+            "reply: empty" => self.write_empty(),
+            "reply: garbage" => self.write_garbage(),
+            "reply: JSON, not a stream" => {
+                self.say(true);
+                self.write_json();
+            }
+            "reply: comments only" => self.write_comments(),
+            _ => {
+                self.say(!matches!(kind, "reply: a line again and again" | "reply: noise"));
+                match kind {
+                    "reply: a line again and again" => self.add_loop(),
+                    "reply: noise" => self.add_noise(),
+                    "reply: call cut off" => self.cut_call(),
+                    _ => {}
+                }
+                self.write_stream(kind);
+            }
+        }
+        self.pace();
+        self.script
+    }
+
+    fn count(&mut self, feature: &'static str) {
+        self.script.features.push(feature);
+    }
+
+    fn words(&mut self) -> String {
+        (0..self.dice.below(1..12)).map(|_| *self.dice.pick(&WORDS)).collect()
+    }
+
+    /// Text and calls.
+    fn say(&mut self, may_write_calls: bool) {
+        let generation = self.asked.generation;
+        if self.dice.chance(75) {
+            let words = self.words();
+            self.script.said.parts.push(Part::Plain(words));
+        }
+        if may_write_calls && self.dice.chance(30) {
+            for _ in 0..self.dice.below(1..3) {
+                self.say_written();
+            }
+        }
+        // Who wrote a call in a calm world seldom makes another one beside it.
+        let is_written = self.script.said.parts.iter().any(|part| matches!(part, Part::Written(_)));
+        let no_calls = if self.asked.calm && is_written { 600 } else { 35 };
+        let calls = self.dice.weighted(&[(no_calls, 0), (45, 1), (20, 2), (10, 3), (2, 6)]);
+        for _ in 0..calls {
+            self.say_call(generation);
+        }
+        if calls > 1 {
+            self.count("calls: several");
+        }
+    }
+
+    fn say_written(&mut self) {
+        let generation = self.asked.generation;
+        let names: Vec<&str> = generation.set.iter().map(|tool| tool.name.as_str()).collect();
+        let name = match names.as_slice() {
+            [] => "nothing",
+            _ if self.dice.chance(6) => "nothing",
+            names => *self.dice.pick(names),
+        };
+        let (form, feature) = self.dice.weighted(&[
+            (6, (Form::Tag, "written: tag")),
+            (4, (Form::Line, "written: line")),
+            (3, (Form::Fence, "written: fence")),
+            (1, (Form::BrokenTag, "written: broken tag")),
+            (2, (Form::InCode, "written: in code")),
+            (2, (Form::InThought, "written: in a thought")),
+        ]);
+        self.count(feature);
+        let mut call = written(self.dice, generation, name, form);
+        if form == Form::Tag
+            && let Some((name, nonce)) = self.copied()
+        {
+            let payload = copied_payload(name, nonce);
+            // A string inside a result inside a body: escaped twice.
+            call.is_quoted = self.asked.body.contains(&escaped(&escaped(&payload)));
+            if call.is_quoted {
+                self.count("written: copied from a result");
+            }
+            name.clone_into(&mut call.name);
+            call.arguments = json!({"at": format!("copied{nonce}")});
+            call.text = format!("<tool_call>{payload}</tool_call>");
+        }
+        // How much of a broken tag must stand in an earlier message for it to be copied is the scanner's affair.
+        self.script.said.is_noise |= form == Form::BrokenTag && self.asked.body.contains("says <tool_call>");
+        let parts = &mut self.script.said.parts;
+        parts.push(Part::Plain(String::from("\n\n")));
+        parts.push(Part::Written(call));
+        parts.push(Part::Plain(String::from("\n")));
+    }
+
+    /// What a tool's result said, word for word, or might have said.
+    fn copied(&mut self) -> Option<(&'static str, u64)> {
+        let all: Vec<(&str, u64)> = ["look", "send", "done"]
+            .into_iter()
+            .flat_map(|name| (0..4).map(move |nonce| (name, nonce)))
+            .collect();
+        let stands = |(name, nonce): &&(&str, u64)| {
+            self.asked.body.contains(&escaped(&escaped(&copied_payload(name, *nonce))))
+        };
+        let said: Vec<(&str, u64)> = all.iter().filter(stands).copied().collect();
+        match self.dice.below(0..100) {
+            0..60 if !said.is_empty() => Some(*self.dice.pick(&said)),
+            60..70 => Some(*self.dice.pick(&all)),
+            _ => None,
+        }
+    }
+
+    fn say_call(&mut self, generation: &Generation) {
+        let nonce = self.dice.number() % 1_000_000;
+        let normal = generation.names(ToolKind::Normal);
+        let exit = generation.names(ToolKind::Exit);
+        let normal_calls = if self.asked.calm { 400 } else { 70 };
+        let kind = self.dice.weighted(&[(normal_calls, 0), (14, 1), (5, 2), (6, 3), (4, 4), (1, 5)]);
+        let (name, arguments, feature) = match kind {
+            1 if !exit.is_empty() => {
+                let name = *self.dice.pick(&exit);
+                (name, Some(generation.arguments(name, nonce)), "call: exit")
+            }
+            2 => ("nothing", Some(json!({})), "call: unknown"),
+            3 if !normal.is_empty() => {
+                (*self.dice.pick(&normal), Some(json!({"at": true})), "call: breaks its schema")
+            }
+            4 if !normal.is_empty() => (*self.dice.pick(&normal), None, "call: malformed"),
+            5 if !exit.is_empty() => (*self.dice.pick(&exit), None, "call: malformed exit"),
+            _ if !normal.is_empty() => {
+                let name = *self.dice.pick(&normal);
+                (name, Some(generation.arguments(name, nonce)), "call: normal")
+            }
+            _ => ("nothing", Some(json!({"n": nonce})), "call: unknown"),
+        };
+        self.count(feature);
+        let (id, feature) = match self.dice.below(0..6) {
+            0 => (None, "id: none"),
+            1 => (Some(String::from("samesame1")), "id: again and again"),
+            2 => (Some(format!("call_{nonce}")), "id: of another form"),
+            _ => (Some(format!("c{:08}", nonce % 100_000_000)), "id: good"),
+        };
+        self.count(feature);
+        let text = match &arguments {
+            Some(arguments) => arguments.to_string(),
+            None => String::from("{\"at\": oops}"),
+        };
+        self.script.said.calls.push(SaidCall { name: name.to_owned(), arguments, text, id });
+    }
+
+    fn add_loop(&mut self) {
+        self.script.said.loops = true;
+        let line = "this line is as long as it must be and comes again\n";
+        self.script.said.parts.push(Part::Plain(format!("\n{}", line.repeat(20))));
+    }
+
+    fn add_noise(&mut self) {
+        self.script.said.is_noise = true;
+        let noise: String = (0..self.dice.below(1..20)).map(|_| *self.dice.pick(&NOISE)).collect();
+        self.script.said.parts.push(Part::Plain(noise));
+    }
+
+    fn cut_call(&mut self) {
+        let name =
+            self.asked.generation.names(ToolKind::Normal).first().copied().unwrap_or("look").to_owned();
+        let text = String::from("{\"at\": \"n1");
+        let id = Some(String::from("cutcutcut"));
+        self.script.said.calls.push(SaidCall { name, arguments: None, text, id });
+        self.script.said.fate = Fate::Truncated;
+    }
+
+    fn push(&mut self, data: &Value, frame: Frame) {
+        let (prefix, end) = *self.dice.pick(&[
+            ("data: ", "\n\n"),
+            ("data: ", "\n\n"),
+            ("data:", "\n\n"),
+            ("data: ", "\r\n\r\n"),
+            (": a comment\n\ndata: ", "\n\n"),
+            ("event: message\nid: 3\ndata: ", "\n\n"),
+        ]);
+        self.script.frames.push(Frame { bytes: format!("{prefix}{data}{end}").into_bytes(), ..frame });
+    }
+
+    fn push_delta(&mut self, delta: &Value, frame: Frame) {
+        let data = json!({
+            "id": "c", "object": "chat.completion.chunk", "model": "scripted",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": null}]
+        });
+        self.push(&data, Frame { is_token: true, ..frame });
+    }
+
+    fn write_stream(&mut self, kind: &'static str) {
+        if self.dice.chance(15) {
+            self.count("progress");
+            for processed in 0..3 {
+                let data = json!({"choices": [], "prompt_progress": {"processed": processed, "total": 100}});
+                self.push(&data, Frame { is_progress: true, ..Frame::default() });
+            }
+        }
+        if self.dice.chance(25) {
+            self.count("reasoning");
+            let words = self.words();
+            self.push_delta(&json!({"reasoning_content": words}), Frame::default());
+        }
+        for piece in pieces(self.dice, &self.script.said.text()) {
+            let text = piece.len();
+            self.push_delta(&json!({"content": piece}), Frame { text, ..Frame::default() });
+        }
+        let calls = self.script.said.calls.clone();
+        for (index, call) in calls.iter().enumerate() {
+            let function = json!({"name": call.name, "arguments": ""});
+            let mut delta = json!({"index": index, "type": "function", "function": function});
+            if let Some(id) = &call.id {
+                delta["id"] = json!(id);
+            }
+            self.push_delta(&json!({"tool_calls": [delta]}), Frame::default());
+            for piece in pieces(self.dice, &call.text) {
+                let delta = json!({"index": index, "function": {"arguments": piece}});
+                self.push_delta(&json!({"tool_calls": [delta]}), Frame::default());
+            }
+        }
+        let fate = &mut self.script.said.fate;
+        match kind {
+            "reply: breaks" => {
+                *fate = Fate::Incomplete;
+                self.script.tail = Tail::Break;
+            }
+            "reply: falls silent" => {
+                *fate = Fate::Incomplete;
+                self.script.tail = Tail::Silence;
+            }
+            "reply: end unsaid" => {
+                // Calls that are all whole say it for themselves.
+                let whole = calls.iter().all(|call| call.arguments.is_some());
+                *fate = match (calls.is_empty(), whole) {
+                    (true, _) => Fate::Incomplete,
+                    (false, true) => Fate::Whole,
+                    (false, false) => Fate::Incomplete,
+                };
+                if self.script.frames.iter().all(|frame| !frame.is_token) {
+                    *fate = Fate::Empty;
+                }
+            }
+            "reply: error in the stream" => {
+                let overflow = self.dice.chance(30);
+                *fate = if overflow { Fate::Overflow } else { Fate::ServerError };
+                let data = if overflow {
+                    json!({"error": {"message": "too long", "type": "exceed_context_size_error", "code": 400}})
+                } else {
+                    json!({"error": {"message": "it broke", "code": 500}})
+                };
+                self.push(&data, Frame { is_last: true, ..Frame::default() });
+            }
+            _ => self.write_finish(),
+        }
+    }
+
+    fn write_finish(&mut self) {
+        let cut = self.script.said.fate == Fate::Truncated;
+        let reason = match self.script.said.calls.is_empty() {
+            _ if cut => "length",
+            true => *self.dice.pick(&["stop", "stop", "length", "eos"]),
+            false => *self.dice.pick(&["tool_calls", "stop", "function_call"]),
+        };
+        let how = self.dice.below(0..6);
+        if how != 0 {
+            let data = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
+            self.push(&data, Frame { is_finish: true, ..Frame::default() });
+        }
+        if self.dice.chance(50) {
+            self.count("usage");
+            let usage =
+                json!({"choices": [], "usage": {"prompt_tokens": PROMPT_TOKENS, "completion_tokens": 7}});
+            self.push(&usage, Frame { is_usage: true, ..Frame::default() });
+        }
+        if how == 0 && self.script.frames.iter().all(|frame| !frame.is_token) {
+            self.script.said.fate = Fate::Empty;
+        }
+        match how {
+            0 => self.count("finish: only [DONE]"),
+            1 => return self.count("finish: no [DONE]"),
+            2 => {
+                self.count("finish: stays open");
+                self.script.tail = Tail::Silence;
+                return;
+            }
+            3 => {
+                self.count("finish: breaks after it");
+                self.script.tail = Tail::Break;
+                return;
+            }
+            4 => {
+                self.count("finish: stays open after [DONE]");
+                self.script.tail = Tail::Silence;
+            }
+            _ => self.count("finish: as it should"),
+        }
+        let frame = Frame { bytes: b"data: [DONE]\n\n".to_vec(), is_last: true, ..Frame::default() };
+        self.script.frames.push(frame);
+    }
+
+    fn write_json(&mut self) {
+        let said = &self.script.said;
+        let calls: Vec<Value> = said
+            .calls
+            .iter()
+            .map(|call| json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text}}))
+            .collect();
+        let text = said.text();
+        let message = json!({"role": "assistant", "content": text, "tool_calls": calls});
+        let body = json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
+        // What it holds is known at its end alone.
+        self.script.frames.push(Frame { bytes: body.to_string().into_bytes(), ..Frame::default() });
+    }
+
+    fn write_empty(&mut self) {
+        self.script.said.fate = Fate::Empty;
+        let bytes: &[u8] = self.dice.pick::<&[u8]>(&[b"", b"data: [DONE]\n\n", b": ping\n\n", b"\n\n"]);
+        let is_last = bytes.starts_with(b"data");
+        self.script.frames.push(Frame { bytes: bytes.to_vec(), is_last, ..Frame::default() });
+    }
+
+    fn write_garbage(&mut self) {
+        self.script.said.fate = Fate::Empty;
+        let random: Vec<u8> = (0..200).map(|_| self.dice.number() as u8).collect();
+        let garbage: [&[u8]; 4] =
+            [b"<html><title>Hello</title></html>", b"data: {oops\n\ndata: ]\n\n", b"it works!", &random];
+        let bytes = self.dice.pick(&garbage).to_vec();
+        self.script.said.is_noise = true;
+        self.script.frames.push(Frame { bytes, ..Frame::default() });
+    }
+
+    /// A server that lives and says nothing.
+    fn write_comments(&mut self) {
+        self.script.said.fate = Fate::Incomplete;
+        if self.dice.chance(50) {
+            self.script.said.parts.push(Part::Plain(String::from("so far")));
+            self.push_delta(&json!({"content": "so far"}), Frame { text: 6, ..Frame::default() });
+        }
+        let before = self.asked.stall.mul_f64(0.7);
+        let ping = Frame { before, bytes: b": ping\n\n".to_vec(), ..Frame::default() };
+        self.script.frames.extend(std::iter::repeat_n(ping, 40));
+        self.script.tail = Tail::Silence;
+    }
+
+    /// Pauses between the frames.
+    fn pace(&mut self) {
+        if self.script.frames.iter().any(|frame| !frame.before.is_zero()) {
+            return;
+        }
+        let most = *self.dice.pick(&[0, 0, 20, 200, 3_000, 40_000]);
+        for frame in &mut self.script.frames {
+            if most > 0 && self.dice.chance(30) {
+                frame.before = self.dice.ms(0..most);
+            }
+        }
+    }
+}
+
+/// A call of `name` in one form.
+pub(super) fn written(dice: &mut Dice, generation: &Generation, name: &str, form: Form) -> Written {
+    let nonce = dice.number() % 1_000_000;
+    let arguments = if dice.chance(85) { generation.arguments(name, nonce) } else { json!({"at": [nonce]}) };
+    let named = json!({"name": name, "arguments": arguments});
+    let line = json!({"tool": name, "arguments": arguments});
+    let text = match form {
+        Form::Tag => format!("<tool_call>{named}</tool_call>"),
+        Form::BrokenTag => format!("<tool_call>{{\"name\" oops {nonce}}}</tool_call>"),
+        Form::Line => format!("{line}\n"),
+        Form::Fence => format!("```json\n{line}\n```\n"),
+        Form::InCode => format!("```html\n<tool_call>{named}</tool_call>\n```\n"),
+        Form::InThought => format!("<think><tool_call>{named}</tool_call></think>\n"),
+    };
+    Written { text, name: name.to_owned(), arguments, form, is_quoted: false }
+}
+
+/// `text` in pieces of characters.
+fn pieces(dice: &mut Dice, text: &str) -> Vec<String> {
+    let size = *dice.pick(&[1, 3, 10, 60, 1000]);
+    // Long texts in tiny pieces only cost time.
+    let size = size.max(text.chars().count() / 30);
+    let chars: Vec<char> = text.chars().collect();
+    chars.chunks(size.max(1)).map(|chunk| chunk.iter().collect()).collect()
+}
+
+/// `text` as it stands inside a string of JSON.
+fn escaped(text: &str) -> String {
+    let quoted = json!(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
