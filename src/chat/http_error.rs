@@ -5,7 +5,7 @@
 //!
 //! Absent: whether to try again; that is the request machine's to decide, by kind and code.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::event::{ServerError, ServerErrorKind};
 
@@ -98,6 +98,10 @@ impl ErrorReport {
                     Some(_) | None => self.message = tidy(&value.to_string()),
                 }
                 self.add_token_counts(members.get("n_prompt_tokens"), members.get("n_ctx"));
+                self.add_place(members.get("param").or_else(|| members.get("loc")));
+                if let Some(Value::Object(metadata)) = members.get("metadata") {
+                    self.add_cause(metadata, depth);
+                }
             }
             Value::String(text) => self.message = tidy(text),
             Value::Null => {}
@@ -115,6 +119,44 @@ impl ErrorReport {
                 Err(_) => self.labels.push(label.clone()),
             },
             Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => {}
+        }
+    }
+
+    /// Says which member is meant, unless the message does: `OpenAI` has `param`, `FastAPI` has `loc`, a path below the body.
+    fn add_place(&mut self, place: Option<&Value>) {
+        let name = match place {
+            Some(Value::String(name)) => name.clone(),
+            Some(Value::Array(path)) => {
+                let parts = path.iter().filter_map(Value::as_str).filter(|part| *part != "body");
+                parts.collect::<Vec<_>>().join(".")
+            }
+            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => return,
+        };
+        if !name.is_empty() && !self.message.contains(&name) {
+            self.message = tidy(&format!("{} ({name})", self.message));
+        }
+    }
+
+    /// `OpenRouter` says in `metadata` which provider failed and what it said, or why an input was flagged.
+    fn add_cause(&mut self, metadata: &Map<String, Value>, depth: usize) {
+        let text = |name: &str| metadata.get(name).and_then(Value::as_str);
+        let raw = match metadata.get("raw") {
+            Some(Value::String(raw)) => {
+                serde_json::from_str(raw).unwrap_or_else(|_| Value::String(raw.clone()))
+            }
+            Some(raw) => raw.clone(),
+            None => Value::Null,
+        };
+        let mut cause = Self::default();
+        if depth < 8 {
+            cause.read(&raw, depth + 1);
+        }
+        self.labels.append(&mut cause.labels);
+        let reasons = metadata.get("reasons").and_then(Value::as_array).into_iter().flatten();
+        let reasons: Vec<&str> = reasons.filter_map(Value::as_str).collect();
+        let parts = [text("provider_name").unwrap_or_default(), &cause.message, &reasons.join(", ")];
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            self.message = tidy(&format!("{}: {part}", self.message));
         }
     }
 
@@ -263,6 +305,36 @@ mod tests {
                 (*kind, *message, Some(*status)),
                 "{body}"
             );
+        }
+    }
+
+    #[test]
+    fn which_member_and_which_provider_is_meant_is_told() {
+        let cases = [
+            (
+                r#"{"detail":[{"type":"extra_forbidden","loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]}"#,
+                "Extra inputs are not permitted (max_completion_tokens)",
+            ),
+            (
+                r#"{"error":{"message":"Unsupported parameter.","param":"max_tokens"}}"#,
+                "Unsupported parameter. (max_tokens)",
+            ),
+            (r#"{"error":{"message":"'max_tokens' is out","param":"max_tokens"}}"#, "'max_tokens' is out"),
+            (
+                r#"{"error":{"code":400,"message":"Provider returned error","metadata":{"provider_name":"Some","raw":"{\"error\":{\"message\":\"no such model\"}}"}}}"#,
+                "Provider returned error: Some: no such model",
+            ),
+            (
+                r#"{"error":{"message":"Provider returned error","metadata":{"raw":"upstream is down"}}}"#,
+                "Provider returned error: upstream is down",
+            ),
+            (
+                r#"{"error":{"message":"flagged","metadata":{"reasons":["violence"],"flagged_input":"x"}}}"#,
+                "flagged: violence",
+            ),
+        ];
+        for (body, message) in cases {
+            assert_eq!(classify_http_error(400, body.as_bytes()).message, message, "{body}");
         }
     }
 

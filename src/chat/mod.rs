@@ -11,10 +11,18 @@
 //! | `decoder`, `sink` | all of it, and the verdict |
 //! | [`fallback`] | calls that a model writes into its text |
 //! | `http_error` | what a server says went wrong |
+//!
+//! | file | request to bytes |
+//! |---|---|
+//! | `dialect` | what each server takes, with sources |
+//! | `request_body` | a [`ChatRequest`] as JSON |
+//! | `shape`, `tool_offer` | messages and tools as a server takes them |
+//! | `swap` | what to send instead of what it refused |
 
 mod assemble;
 mod chunk;
 mod decoder;
+mod dialect;
 mod event;
 pub mod fallback;
 mod http_error;
@@ -22,12 +30,20 @@ mod loose;
 mod message;
 mod repair;
 mod request_body;
+mod shape;
 mod sink;
 pub mod sse;
+mod swap;
+mod tool_offer;
+mod truncation;
 
 pub use assemble::MAX_CALLS;
 pub use decoder::{End, MAX_REPLY_BYTES, StreamDecoder, StreamNotes};
+pub use dialect::{Capabilities, DIALECTS, FACTS, Fact, Fate, Feature, dialect_name};
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 pub use http_error::classify_http_error;
 pub use message::{FunctionCall, Message, MessageToolCall};
 pub use request_body::{BodyForm, ChatRequest};
+pub use swap::{Swap, Swaps, next_swap, refuses_tools};
+pub use tool_offer::demands_call;
+pub use truncation::silently_cut;

@@ -3,14 +3,20 @@
 //! In: a [`ChatRequest`] and the [`BodyForm`] that its server takes. Out: JSON. Keys stand in a fixed order, so that
 //! two equal requests have equal bodies (prompt caches and recordings depend on it).
 //!
-//! Absent: merging neighbours of one role, call/result pairs, BIOS: those belong to whoever makes the messages.
+//! Absent: BIOS and conversation, which belong to whoever makes the messages; here they are only put where a server takes them
+//! (`shape`, `tool_offer`).
 //!
 //! Source: the `OpenAI` chat completions API; what servers make of it is in the tables of tests/wire.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::dialect::{Capabilities, Feature};
 use super::message::Message;
+use super::shape::shape_messages;
+use super::swap::{Swap, Swaps, TOKEN_LIMITS};
+use super::tool_offer::{Offer, offer};
+use crate::spec::Dialect;
 
 /// A request for one reply.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -28,52 +34,91 @@ pub struct ChatRequest {
     pub params: Map<String, Value>,
 }
 
-/// What a server takes; servers that refuse a member with HTTP 400 get the request once more in another form.
+/// How a body is written: what its server takes, and what it taught by refusing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyForm {
     /// Stream the reply; off for the probe after an empty stream.
     pub stream: bool,
-    /// Ask for token counts in the stream (`stream_options.include_usage`).
-    pub include_usage: bool,
-    /// Send `max_tokens` under its newer name, `max_completion_tokens`.
-    pub max_completion_tokens: bool,
+    /// What is known of the server.
+    pub server: Capabilities,
+    /// What it refused before.
+    pub swaps: Swaps,
 }
 
 impl Default for BodyForm {
     fn default() -> Self {
-        Self { stream: true, include_usage: true, max_completion_tokens: false }
+        Self { stream: true, server: Capabilities::default(), swaps: Swaps::default() }
     }
 }
 
 /// Members that are never taken from `params`.
-const OWN_MEMBERS: &[&str] = &["model", "messages", "tools", "stream", "stream_options"];
+const OWN_MEMBERS: &[&str] = &["model", "messages", "tools", "tool_choice", "stream", "stream_options"];
+
+/// What llama.cpp tells more for: how far it is with a prompt. It keeps the prompt of the turn before.
+const PROGRESS_MEMBERS: [&str; 2] = ["cache_prompt", "return_progress"];
 
 impl ChatRequest {
     /// The body as JSON.
     pub fn encode_body(&self, form: BodyForm) -> Value {
+        let BodyForm { stream, server, swaps } = form;
+        let Offer { tools, choice } = offer(self, form);
         let mut body = Map::new();
         body.insert(String::from("model"), json!(self.model));
-        body.insert(String::from("messages"), self.messages.iter().map(encode_message).collect());
-        if !self.tools.is_empty() {
-            body.insert(String::from("tools"), json!(self.tools));
+        let messages = shape_messages(&self.messages, swaps);
+        body.insert(String::from("messages"), messages.iter().map(encode_message).collect());
+        if !tools.is_empty() {
+            body.insert(String::from("tools"), json!(tools));
+        }
+        if let Some(choice) = choice {
+            body.insert(String::from("tool_choice"), choice);
         }
         for (name, value) in &self.params {
-            let needs_tools = matches!(name.as_str(), "tool_choice" | "parallel_tool_calls");
-            if OWN_MEMBERS.contains(&name.as_str()) || (needs_tools && self.tools.is_empty()) {
-                continue;
-            }
-            let name = if form.max_completion_tokens && name == "max_tokens" {
-                "max_completion_tokens"
-            } else {
-                name
+            let is_refused = match name.as_str() {
+                "parallel_tool_calls" => tools.is_empty() || swaps.has(Swap::NoParallelToolCalls),
+                name if PROGRESS_MEMBERS.contains(&name) => swaps.has(Swap::NoProgress),
+                _ => false,
             };
-            body.insert(name.to_owned(), value.clone());
+            if !is_refused && !OWN_MEMBERS.contains(&name.as_str()) {
+                body.insert(String::from(renamed(name, swaps)), value.clone());
+            }
         }
-        body.insert(String::from("stream"), json!(form.stream));
-        if form.stream && form.include_usage {
+        if server.shaped && stream {
+            add_extras(&mut body, server, swaps, !tools.is_empty());
+        }
+        body.insert(String::from("stream"), json!(stream));
+        if stream && !swaps.has(Swap::NoStreamOptions) {
             body.insert(String::from("stream_options"), json!({ "include_usage": true }));
         }
         Value::Object(body)
+    }
+}
+
+/// The token limit has two names.
+fn renamed(name: &str, swaps: Swaps) -> &str {
+    let [old, new] = TOKEN_LIMITS;
+    match name {
+        _ if !swaps.has(Swap::TokenLimit) => name,
+        _ if name == old => new,
+        _ if name == new => old,
+        _ => name,
+    }
+}
+
+/// What a server has beyond the API, unless the worker's `:params` say something of it.
+fn add_extras(body: &mut Map<String, Value>, server: Capabilities, swaps: Swaps, has_tools: bool) {
+    let mut add = |name: &str| {
+        body.entry(name).or_insert(Value::Bool(true));
+    };
+    if server.takes(Feature::PromptProgress) && !swaps.has(Swap::NoProgress) {
+        PROGRESS_MEMBERS.into_iter().for_each(&mut add);
+    }
+    // The others take it as true by themselves.
+    if server.dialect == Dialect::LlamaCpp
+        && has_tools
+        && server.parallel_calls == Some(true)
+        && !swaps.has(Swap::NoParallelToolCalls)
+    {
+        add("parallel_tool_calls");
     }
 }
 
@@ -144,12 +189,14 @@ mod tests {
             "stream_options": {}, "tool_choice": "required",
         });
         request.params = params.as_object().cloned().unwrap();
-        let form = BodyForm { stream: false, include_usage: true, max_completion_tokens: true };
+        let swapped = Swaps::default().with(Swap::TokenLimit);
+        let form = BodyForm { stream: false, swaps: swapped, ..BodyForm::default() };
         let expected = json!({ "model": "m", "messages": [], "temperature": 0, "max_completion_tokens": 9, "stream": false });
         assert_eq!(request.encode_body(form), expected);
 
         request.tools = vec![json!({ "type": "function" })];
-        let body = request.encode_body(BodyForm { include_usage: false, ..BodyForm::default() });
+        let swaps = Swaps::default().with(Swap::NoStreamOptions);
+        let body = request.encode_body(BodyForm { swaps, ..BodyForm::default() });
         assert_eq!(body.get("tool_choice"), Some(&json!("required")));
         assert_eq!(body.get("tools"), Some(&json!([{ "type": "function" }])));
         assert_eq!(body.get("stream_options"), None);

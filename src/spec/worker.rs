@@ -30,10 +30,11 @@ pub enum Api {
 }
 
 /// Whose server it is: what it takes, what it tells, what it leaves out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
     /// The API as `OpenAI` describes it; also what is taken of a server that says nothing of itself.
+    #[default]
     #[serde(rename = "openai")]
     OpenAi,
     /// llama.cpp's own server.

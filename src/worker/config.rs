@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::calls::Approvals;
+use super::endpoint::Endpoint;
+use crate::chat::Capabilities;
 use crate::request::{BiosProvider, BiosV1, RunConfig};
 use crate::spec::{Timers, WorkerSpec};
 
@@ -17,8 +19,8 @@ pub struct WorkerConfig {
     pub slots: usize,
     /// Terminal results kept until released.
     pub keep_results: usize,
-    /// Whether the server is a llama.cpp.
-    pub llama_cpp: bool,
+    /// Whose server it is, and what it told of itself.
+    pub server: Capabilities,
     /// Makes the engine's own system message.
     pub bios: Arc<dyn BiosProvider>,
     /// What is done where a call needs a person's approval.
@@ -49,9 +51,18 @@ impl WorkerConfig {
             timers: spec.timers.clone(),
             slots: spec.slots,
             keep_results: spec.keep_results,
-            llama_cpp: false,
+            server: Capabilities::of(spec.dialect.unwrap_or_default()),
             bios: Arc::new(BiosV1),
             approvals: Approvals::default(),
         }
+    }
+
+    /// With the model and the server of an endpoint that was found.
+    #[must_use]
+    pub fn at(mut self, endpoint: &Endpoint) -> Self {
+        self.server = endpoint.found.server;
+        self.run.model.clone_from(&endpoint.model);
+        self.run.parallel_tool_calls_supported = self.server.parallel_calls.unwrap_or(true);
+        self
     }
 }

@@ -11,7 +11,7 @@ use super::handle::Shared;
 use super::record::Record;
 use super::recording::{Line, Recorder, Stopped};
 use super::{calls, turn};
-use crate::chat::BodyForm;
+use crate::chat::{BodyForm, Swaps};
 use crate::request::{Event, FailReason, Failure, Run, Step, kind};
 
 /// What the task of one request holds.
@@ -23,12 +23,14 @@ pub(super) struct Drive {
     pub(super) cancel: CancellationToken,
     /// Where the jitter of waits comes from.
     pub(super) id_seed: u64,
+    /// What the server had refused when the request began.
+    pub(super) swaps: Swaps,
 }
 
 /// Drives `run` to its end.
 pub(super) async fn drive(task: Drive, mut run: Run) {
     let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
-    let mut form = BodyForm::default();
+    let mut form = BodyForm { stream: true, server: task.shared.config.server, swaps: task.swaps };
     let mut toolbox = task.shared.tools.current();
     task.publish(&mut run);
     loop {

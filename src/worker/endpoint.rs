@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT_ENCODING, SERVER};
 use reqwest::{Client, Url};
-use serde_json::Value;
 
+use super::detect::{Detected, Evidence, detect, of_host};
 use super::http::{build_client, endpoint_url};
+use super::probe::{Answer, Prober};
 use super::redact::Redactor;
+use crate::chat::Capabilities;
+use crate::spec::Dialect;
 
 /// Tried in order when nothing is configured: llama.cpp's default port, then Ollama's.
 const LOCAL: [&str; 2] = ["http://127.0.0.1:8080/v1", "http://127.0.0.1:11434/v1"];
@@ -29,23 +31,26 @@ pub struct EndpointOptions {
     pub key: Option<String>,
     /// Limit of TCP and TLS.
     pub connect: Duration,
+    /// Whose server it is, where the spec says it.
+    pub dialect: Option<Dialect>,
 }
 
 impl Default for EndpointOptions {
     fn default() -> Self {
         let connect = crate::spec::Timers::default().connect;
-        Self { endpoint: None, model: None, key: None, connect }
+        Self { endpoint: None, model: None, key: None, connect, dialect: None }
     }
 }
 
 /// Without the key.
 impl std::fmt::Debug for EndpointOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { endpoint, model, key: _, connect } = self;
+        let Self { endpoint, model, key: _, connect, dialect } = self;
         f.debug_struct("EndpointOptions")
             .field("endpoint", endpoint)
             .field("model", model)
             .field("connect", connect)
+            .field("dialect", dialect)
             .finish_non_exhaustive()
     }
 }
@@ -57,10 +62,8 @@ pub struct Endpoint {
     pub base: String,
     /// The model's name.
     pub model: String,
-    /// Whether the server is a llama.cpp, which queues requests without a word.
-    pub llama_cpp: bool,
-    /// Whether the model's template takes several calls in one message.
-    pub parallel_tool_calls: bool,
+    /// Whose server it is, and what it told of itself.
+    pub found: Detected,
 }
 
 /// No endpoint.
@@ -77,7 +80,7 @@ pub enum EndpointError {
     Invalid(String),
 }
 
-/// Settles endpoint and model. A configured endpoint is taken at its word: if it does not answer, the request says so.
+/// Settles endpoint, model and dialect. A configured endpoint is taken at its word: if it does not answer, the request says so.
 ///
 /// # Errors
 /// When nothing is configured and nothing listens, or the URL is none.
@@ -86,113 +89,77 @@ pub async fn find_endpoint(options: EndpointOptions) -> Result<Endpoint, Endpoin
         let url = endpoint_url(base, "models").map_err(EndpointError::Invalid)?;
         let client = build_client(&url, options.connect).map_err(EndpointError::Invalid)?;
         // A hosted API with a named model has nothing to tell that would be worth a round trip.
-        let probe = if options.model.is_some() && url.scheme() == "https" {
-            None
-        } else {
-            probe(&client, &url, options.key.as_deref(), options.key.as_deref()).await
-        };
-        return Ok(settle(base.clone(), &options, probe.unwrap_or_default()));
+        let known = options.dialect.or_else(|| of_host(&url));
+        if url.scheme() == "https"
+            && options.model.is_some()
+            && let Some(dialect) = known.filter(|dialect| !is_local(*dialect))
+        {
+            let evidence = if options.dialect.is_some() { Evidence::Told } else { Evidence::Host };
+            let found = Detected { server: Capabilities::of(dialect), evidence };
+            return Ok(settle(base.clone(), &options, None, found));
+        }
+        let prober = prober(client, &options, options.key.as_deref());
+        let models = prober.get(&url).await.ok();
+        return Ok(ask_more(base, &prober, &options, models).await);
     }
     for base in LOCAL {
         let url = endpoint_url(base, "models").map_err(EndpointError::Invalid)?;
         let client = build_client(&url, Duration::from_millis(300)).map_err(EndpointError::Invalid)?;
         // Many a program listens on such a port; only a model server is taken for one, and told the key.
-        if let Some(found) = probe(&client, &url, None, options.key.as_deref()).await
-            && found.is_model_server
-        {
-            return Ok(settle(base.to_owned(), &options, found));
+        let mut prober = prober(client, &options, None);
+        if let Some(models) = prober.get(&url).await.ok().filter(is_model_server) {
+            prober.key = options.key.as_deref();
+            return Ok(ask_more(base, &prober, &options, Some(models)).await);
         }
     }
     Err(EndpointError::NotFound)
 }
 
-/// What a server told.
-#[derive(Debug, Default)]
-struct Probe {
-    /// Whether the answer is one that only a model server gives.
-    is_model_server: bool,
-    first_model: Option<String>,
-    llama_cpp: bool,
-    /// `None`: not told.
-    parallel_tool_calls: Option<bool>,
-}
-
-fn settle(base: String, options: &EndpointOptions, probe: Probe) -> Endpoint {
-    Endpoint {
-        base,
-        model: options.model.clone().or(probe.first_model).unwrap_or_else(|| ANY_MODEL.to_owned()),
-        llama_cpp: probe.llama_cpp,
-        parallel_tool_calls: probe.parallel_tool_calls.unwrap_or(true),
+/// Servers that tell more of themselves than the API has.
+fn is_local(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::LlamaCpp | Dialect::Ollama | Dialect::LmStudio => true,
+        Dialect::OpenAi | Dialect::Vllm | Dialect::OpenRouter => false,
     }
 }
 
-/// `None`: nobody answered. `first_key` goes with the first question, `key` with the next.
-async fn probe(client: &Client, models: &Url, first_key: Option<&str>, key: Option<&str>) -> Option<Probe> {
-    let (server, body) = get(client, models.clone(), first_key).await?;
-    let mut probe = read_models(server.as_deref(), &body, &Redactor::new(key));
-    if probe.llama_cpp
-        && let Ok(props) = models.join("/props")
-    {
-        let told = get(client, props, key).await;
-        let caps = told.and_then(|(_, body)| {
-            body.pointer("/chat_template_caps/supports_parallel_tool_calls")?.as_bool()
-        });
-        probe.parallel_tool_calls = caps;
-    }
-    Some(probe)
+fn prober<'k>(client: Client, options: &EndpointOptions, key: Option<&'k str>) -> Prober<'k> {
+    let key = key.filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic()));
+    Prober { client, key, redactor: Redactor::new(options.key.as_deref()), limit: PROBE_LIMIT }
 }
 
-/// What the list of models says, and the `Server` header.
-fn read_models(server: Option<&str>, body: &Value, redactor: &Redactor) -> Probe {
-    let first = body.pointer("/data/0").cloned().unwrap_or_default();
-    let owner = first.get("owned_by").and_then(Value::as_str);
-    let llama_cpp = server == Some("llama.cpp") || owner == Some("llamacpp");
-    Probe {
-        // Ollama without a model gives a list whose data is null.
-        is_model_server: llama_cpp || body.get("data").is_some(),
-        first_model: first.get("id").and_then(Value::as_str).map(|id| redactor.text(id)),
-        llama_cpp,
-        parallel_tool_calls: None,
-    }
+/// Finds out whose server it is, if somebody answered.
+async fn ask_more(
+    base: &str,
+    prober: &Prober<'_>,
+    options: &EndpointOptions,
+    models: Option<Answer>,
+) -> Endpoint {
+    let first = models.as_ref().and_then(|models| first_model(models, &prober.redactor));
+    let model = options.model.as_deref().or(first.as_deref());
+    let found = match (Url::parse(base.trim()), &models) {
+        (Ok(url), Some(models)) => detect(prober, &url, Some(models), model, options.dialect).await,
+        // Nobody answers: nothing is asked again.
+        (Ok(_), None) | (Err(_), _) => match options.dialect {
+            Some(dialect) => Detected { server: Capabilities::of(dialect), evidence: Evidence::Told },
+            None => Detected::default(),
+        },
+    };
+    settle(base.to_owned(), options, first, found)
 }
 
-/// The `Server` header and the JSON body (null where there is none) of any answer.
-async fn get(client: &Client, url: Url, key: Option<&str>) -> Option<(Option<String>, Value)> {
-    let mut request = client.get(url).header(ACCEPT_ENCODING, "identity").timeout(PROBE_LIMIT);
-    if let Some(key) = key {
-        request = request.bearer_auth(key);
-    }
-    let mut response = request.send().await.ok()?;
-    let server = response.headers().get(SERVER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let mut body = Vec::new();
-    while let Ok(Some(bytes)) = response.chunk().await {
-        body.extend_from_slice(&bytes);
-        if body.len() > 4 << 20 {
-            break;
-        }
-    }
-    Some((server, serde_json::from_slice(&body).unwrap_or_default()))
+fn settle(base: String, options: &EndpointOptions, first_model: Option<String>, found: Detected) -> Endpoint {
+    let model = options.model.clone().or(first_model).unwrap_or_else(|| ANY_MODEL.to_owned());
+    Endpoint { base, model, found }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
+fn first_model(models: &Answer, redactor: &Redactor) -> Option<String> {
+    let id = models.body.pointer("/data/0/id")?.as_str()?;
+    Some(redactor.text(id))
+}
 
-    #[test]
-    fn only_a_model_server_is_taken_for_one() {
-        let read = |server, body: Value| {
-            let probe = read_models(server, &body, &Redactor::new(None));
-            (probe.is_model_server, probe.llama_cpp, probe.first_model)
-        };
-        let model = Some(String::from("m"));
-        let list = json!({"object": "list", "data": [{"id": "m", "owned_by": "library"}]});
-        assert_eq!(read(None, list), (true, false, model.clone()));
-        assert_eq!(read(None, json!({"data": [{"id": "m", "owned_by": "llamacpp"}]})), (true, true, model));
-        assert_eq!(read(None, json!({"object": "list", "data": null})), (true, false, None));
-        let loading = json!({"error": {"code": 503, "message": "Loading model"}});
-        assert_eq!(read(Some("llama.cpp"), loading), (true, true, None));
-        assert_eq!(read(Some("Jetty"), Value::Null), (false, false, None));
-        assert_eq!(read(None, json!({"error": "Not Found"})), (false, false, None));
-    }
+/// Whether the answer is one that only a model server gives.
+fn is_model_server(models: &Answer) -> bool {
+    // Ollama without a model gives a list whose data is null.
+    models.server == "llama.cpp" || models.body.get("data").is_some()
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::calls::panic_message;
@@ -13,6 +14,7 @@ use super::replay::ReplayTransport;
 use super::submit::{SubmitError, SubmitRequest, live_session, run_start};
 use super::toolbox::ToolSource;
 use super::transport::Transport;
+use crate::chat::Swaps;
 use crate::request::{Approval, FailReason, Failure, Outcome, RequestState, RequestStatus, Run, kind};
 
 /// Where a worker stands.
@@ -35,8 +37,12 @@ pub(super) struct Shared {
     pub(super) tools: Arc<dyn ToolSource>,
     pub(super) transport: Arc<dyn Transport>,
     pub(super) registry: Mutex<Registry>,
+    /// How requests are written that the server takes.
+    pub(super) learned: Mutex<Swaps>,
+    /// Told where a slot of the server stays busy though nobody waits for it.
+    pub(super) stuck: Notify,
     replay: Option<Arc<ReplayTransport>>,
-    stopped: CancellationToken,
+    pub(super) stopped: CancellationToken,
 }
 
 impl std::fmt::Debug for Worker {
@@ -60,7 +66,7 @@ impl Worker {
         let session = replay.session();
         config.run.model.clone_from(&session.model);
         config.run.parallel_tool_calls_supported = session.parallel_tool_calls;
-        config.llama_cpp = session.llama_cpp;
+        config.server = session.server;
         config.slots = 1;
         let transport: Arc<dyn Transport> = Arc::<ReplayTransport>::clone(&replay);
         Self::build(config, tools, transport, Some(replay))
@@ -77,6 +83,8 @@ impl Worker {
             tools,
             transport,
             registry: Mutex::default(),
+            learned: Mutex::default(),
+            stuck: Notify::new(),
             replay,
             stopped: CancellationToken::new(),
         };
@@ -126,8 +134,8 @@ impl Worker {
             recorder.begin(&session);
         }
         let clock = shared.replay.as_ref().map_or_else(|| Arc::new(Clock::live()), |replay| replay.clock());
-        let id_seed = session.id_seed;
-        let task = Drive { shared: Arc::clone(shared), record, clock, recorder, cancel, id_seed };
+        let (id_seed, swaps) = (session.id_seed, session.swaps);
+        let task = Drive { shared: Arc::clone(shared), record, clock, recorder, cancel, id_seed, swaps };
         tokio::spawn(supervise(task, run, id.clone()));
         Ok(id)
     }
@@ -184,6 +192,11 @@ impl Worker {
     /// Requests in flight.
     pub fn in_flight(&self) -> usize {
         lock(&self.shared.registry).in_flight()
+    }
+
+    /// Slots that are kept back, since the server still works on prompts that were given up.
+    pub fn draining(&self) -> usize {
+        lock(&self.shared.registry).draining()
     }
 
     /// Whether it takes requests.

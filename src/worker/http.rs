@@ -8,17 +8,23 @@ use futures_util::stream::{self, StreamExt};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 
+use super::detect::server_page;
+use super::probe::{ProbeError, Prober};
 use super::redact::Redactor;
-use super::transport::{Incoming, Outgoing, Transport, TransportError};
+use super::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError};
 
 /// A connection that was idle for longer is not used again: common servers close theirs after 5 s, and a request that
 /// meets the close is lost.
 const MAX_IDLE: Duration = Duration::from_secs(3);
 
+/// A server that works on a prompt answers between two batches.
+const LOOK_LIMIT: Duration = Duration::from_secs(5);
+
 /// Sends to `{base}/chat/completions`.
 pub struct HttpTransport {
     client: Client,
     url: Url,
+    base: Url,
     /// The URL as messages name it.
     shown: String,
     key: Option<String>,
@@ -45,10 +51,11 @@ impl HttpTransport {
                 "the API key holds a blank or a character that no HTTP header takes; was it copied whole?";
             return Err(String::from(message));
         }
+        let base = endpoint_url(base, "")?;
         let client = build_client(&url, connect)?;
         let redactor = Redactor::new(key.as_deref());
         let shown = redactor.text(&shown_url(&url));
-        Ok(Self { client, url, shown, key, redactor })
+        Ok(Self { client, url, base, shown, key, redactor })
     }
 
     async fn exchange(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
@@ -82,6 +89,24 @@ impl HttpTransport {
 impl Transport for HttpTransport {
     fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
         self.exchange(outgoing).boxed()
+    }
+
+    fn look(&self, page: Page) -> BoxFuture<'_, Look> {
+        let name = match page {
+            Page::Health => "health",
+            Page::Slots => "slots",
+        };
+        let url = server_page(&self.base, name);
+        let (client, redactor) = (self.client.clone(), self.redactor.clone());
+        let prober = Prober { client, key: self.key.as_deref(), redactor, limit: LOOK_LIMIT };
+        async move {
+            match prober.get(&url).await {
+                Ok(answer) => Look::Seen(answer.status, answer.body),
+                Err(ProbeError::Invalid(_)) => Look::Missing,
+                Err(_) => Look::Silent,
+            }
+        }
+        .boxed()
     }
 
     fn url(&self) -> &str {

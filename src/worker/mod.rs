@@ -8,18 +8,21 @@
 //! Invariants: a slot is freed at its request's terminal state, whatever it is; whatever a server or a tool does, a
 //! request ends, and its text is kept; no secret passes the transport upward.
 //!
-//! Absent as yet: managed servers, dialects beyond the probe for llama.cpp.
+//! Absent as yet: managed servers.
 
 mod calls;
 mod clock;
 mod compare;
 mod config;
+mod detect;
+mod drain;
 mod drive;
 mod echo;
 mod endpoint;
 mod examine;
 mod handle;
 mod http;
+mod probe;
 mod project_tools;
 mod record;
 mod recording;
@@ -33,14 +36,16 @@ mod turn;
 
 pub use calls::Approvals;
 pub use config::WorkerConfig;
+pub use detect::{Detected, Evidence};
 pub use endpoint::{Endpoint, EndpointError, EndpointOptions, find_endpoint};
-pub use examine::{Examination, Model, ProbeError, Props, examine_endpoint};
+pub use examine::{Examination, ExamineOptions, Model, examine_endpoint};
 pub use handle::{Worker, WorkerState};
 pub use http::HttpTransport;
+pub use probe::ProbeError;
 pub use project_tools::{ProjectTools, TrustSource};
 pub use record::{EventStream, ResultError};
 pub use recording::{Recorder, Recording, RecordingError, Session};
 pub use replay::ReplayTransport;
 pub use submit::{Origin, SubmitError, SubmitRequest};
 pub use toolbox::{ToolSource, Toolbox};
-pub use transport::{Incoming, Outgoing, Transport, TransportError};
+pub use transport::{Incoming, Look, Outgoing, Page, Transport, TransportError};

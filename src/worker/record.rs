@@ -216,12 +216,14 @@ pub(super) struct Registry {
     /// Requests that are over, oldest first.
     terminal: VecDeque<String>,
     in_flight: usize,
+    /// Slots of the server that work on what nobody waits for.
+    draining: usize,
 }
 
 impl Registry {
     /// Takes a slot for a request; `None`: none is free.
     pub(super) fn admit(&mut self, id: String, record: Arc<Record>, slots: usize) -> Option<()> {
-        if self.in_flight >= slots {
+        if self.in_flight + self.draining >= slots {
             return None;
         }
         self.in_flight += 1;
@@ -264,6 +266,20 @@ impl Registry {
 
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight
+    }
+
+    pub(super) fn draining(&self) -> usize {
+        self.draining
+    }
+
+    /// A slot of the server has begun to drain.
+    pub(super) fn begin_drain(&mut self) {
+        self.draining += 1;
+    }
+
+    /// And is done, or not waited for any more.
+    pub(super) fn end_drain(&mut self) {
+        self.draining = self.draining.saturating_sub(1);
     }
 }
 

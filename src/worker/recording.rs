@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::redact::Redactor;
-use crate::chat::Message;
+use crate::chat::{Capabilities, Message, Swaps};
 use crate::request::Failure;
 
 /// Version of the format.
@@ -33,8 +33,12 @@ pub struct Session {
     pub url: String,
     /// The model's name.
     pub model: String,
-    /// Whether the server is a llama.cpp.
-    pub llama_cpp: bool,
+    /// Whose server it is, and what it told of itself.
+    #[serde(alias = "llama_cpp")]
+    pub server: Capabilities,
+    /// What the server had refused before, so that requests were written otherwise.
+    #[serde(default, skip_serializing_if = "Swaps::is_empty")]
+    pub swaps: Swaps,
     /// Whether the model's template takes several calls in one message.
     pub parallel_tool_calls: bool,
     /// Unix time in milliseconds.

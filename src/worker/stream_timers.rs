@@ -35,6 +35,11 @@ impl<'a> StreamTimers<'a> {
         }
     }
 
+    /// Whether the model has begun to answer.
+    pub(super) fn any_token(&self) -> bool {
+        self.any_token
+    }
+
     pub(super) fn saw_finish(&mut self) {
         self.finish.get_or_insert_with(|| Instant::now() + AFTER_FINISH_GRACE);
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::handle::Shared;
+use super::record::lock;
 use super::recording::{Recorder, Session};
 use crate::chat::Message;
 use crate::request::RunStart;
@@ -82,7 +83,8 @@ pub(super) fn live_session(shared: &Shared, conversation: Vec<Message>, job_name
         conversation,
         url: shared.transport.url().to_owned(),
         model: config.run.model.clone(),
-        llama_cpp: config.llama_cpp,
+        server: config.server,
+        swaps: *lock(&shared.learned),
         parallel_tool_calls: config.run.parallel_tool_calls_supported,
         submitted_at_ms,
         zone: zoned.time_zone().iana_name().unwrap_or("UTC").to_owned(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
@@ -68,10 +69,35 @@ pub enum TransportError {
     },
 }
 
+/// A page on which a local server tells how it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Page {
+    /// `/health`: 200 when the model is loaded, 503 while it is.
+    Health,
+    /// `/slots`: which of them work.
+    Slots,
+}
+
+/// What was seen there.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Look {
+    /// The status and the JSON, null where it is none.
+    Seen(u16, Value),
+    /// Nobody answered, or not in time.
+    Silent,
+    /// There are no such pages.
+    Missing,
+}
+
 /// Sends requests. Dropping a response's body disconnects.
 pub trait Transport: Send + Sync {
     /// Sends `outgoing` and waits for the head of the response.
     fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>>;
+
+    /// Looks at a page of the server's own, beside the API.
+    fn look(&self, _page: Page) -> BoxFuture<'_, Look> {
+        std::future::ready(Look::Missing).boxed()
+    }
 
     /// Where it sends them, as messages name it: without user and password.
     fn url(&self) -> &str;

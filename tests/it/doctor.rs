@@ -327,7 +327,7 @@ fn what_a_llama_cpp_server_says_of_itself_is_weighed() {
     };
     let props = |context: u64, tools: bool| json!({"default_generation_settings": {"n_ctx": context}, "chat_template_caps": {"supports_tools": tools}});
     let good = said(props(32768, true), &["--model", "any"]);
-    good.says("endpoint", "ok", &["a llama.cpp server"]);
+    good.says("dialect", "ok", &["llama.cpp by the owner of its models, llamacpp"]);
     good.says("model", "ok", &["llama.cpp serves what it has: m.gguf"]);
     good.says("template", "ok", &["takes tools"]);
     good.says("context", "ok", &["32768 tokens; 3 tools"]);

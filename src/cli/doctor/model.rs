@@ -2,7 +2,7 @@
 
 use super::{Line, list};
 use crate::project::Generation;
-use crate::spec::WorkerSpec;
+use crate::spec::{Dialect, WorkerSpec};
 use crate::text::count;
 use crate::worker::{Examination, Model};
 
@@ -21,20 +21,20 @@ pub(super) fn check(
         Some(name) => models.iter().find(|model| model.id == *name),
         None => models.first(),
     };
-    let mut lines = vec![model_line(named, models, found.is_llama_cpp, &of)];
-    let props = found.props.clone().unwrap_or_default();
-    if props.takes_tools == Some(false) {
+    let mut lines = vec![model_line(named, models, found.found.server.dialect == Dialect::LlamaCpp, &of)];
+    let server = found.found.server;
+    if server.tools == Some(false) {
         let message = "the model's chat template has no place for tools, so it may never call one";
         lines.push(Line::warning(
             "template",
             message,
             "take a model made for tool calls, or give the server another template",
         ));
-    } else if props.takes_tools == Some(true) {
+    } else if server.tools == Some(true) {
         lines.push(Line::ok("template", "takes tools"));
     }
     let context =
-        props.context.or_else(|| chosen.and_then(|model| model.context)).filter(|context| *context > 0);
+        server.context.or_else(|| chosen.and_then(|model| model.context)).filter(|context| *context > 0);
     lines.extend(context.map(|context| context_line(worker, context, generation, &of)));
     lines
 }

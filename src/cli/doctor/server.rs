@@ -11,7 +11,9 @@ use crate::cli::args::DoctorOptions;
 use crate::cli::trust::{key_wish, not_remembered};
 use crate::project::Generation;
 use crate::spec::WorkerSpec;
-use crate::worker::{EndpointOptions, Examination, ProbeError, examine_endpoint, find_endpoint};
+use crate::worker::{
+    EndpointOptions, Examination, ExamineOptions, ProbeError, examine_endpoint, find_endpoint,
+};
 
 /// Each question to a server may take so long.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -47,7 +49,7 @@ pub(super) fn check(options: &DoctorOptions, generation: Option<&Generation>) ->
             let more = servers.len() - MAX_SERVERS;
             lines.push(Line::ok("endpoint", format!("{more} more are not asked; `--worker NAME` asks one")));
         }
-        let found = join_all(servers.iter().take(MAX_SERVERS).map(examine)).await;
+        let found = join_all(servers.iter().take(MAX_SERVERS).map(|server| examine(server, options))).await;
         for (server, found) in servers.iter().zip(found) {
             lines.extend(tell(server, &found, options, generation));
         }
@@ -124,9 +126,16 @@ fn untrusted(
     not_remembered(generation, vec![wish]).first().map(ToString::to_string)
 }
 
-async fn examine(server: &Server) -> Examination {
+async fn examine(server: &Server, options: &DoctorOptions) -> Examination {
     let key = environment(&server.key_env).filter(|_| server.untrusted.is_none());
-    examine_endpoint(&server.base, key.as_deref().map(str::trim), PATIENCE).await
+    let spoken = server.workers.iter().find_map(|worker| worker.dialect);
+    let named = server.workers.iter().find_map(|worker| worker.model.as_deref());
+    let asked = ExamineOptions {
+        key: key.as_deref().map(str::trim),
+        model: options.model.as_deref().or(named),
+        dialect: spoken,
+    };
+    examine_endpoint(&server.base, asked, PATIENCE).await
 }
 
 fn tell(
@@ -145,8 +154,8 @@ fn tell(
         }
     };
     let base = shown(&server.base);
-    let kind = if found.is_llama_cpp { ", a llama.cpp server," } else { "" };
-    let mut lines = vec![Line::ok("endpoint", format!("{base} ({source}){kind} answers"))];
+    let mut lines = vec![Line::ok("endpoint", format!("{base} ({source}) answers"))];
+    lines.push(Line::ok("dialect", found.found.to_string()));
     lines.push(key_line(server));
     for worker in &server.workers {
         let named = options.model.as_ref().or(worker.model.as_ref());

@@ -17,7 +17,7 @@ use crate::worker::{
 pub(in crate::cli) async fn connect(
     options: &WorkerOptions,
     spec: &WorkerSpec,
-    mut config: WorkerConfig,
+    config: WorkerConfig,
     tools: Arc<dyn ToolSource>,
 ) -> Result<Worker, CliError> {
     let key = api_key(spec);
@@ -27,12 +27,10 @@ pub(in crate::cli) async fn connect(
         model: options.model.clone().or_else(|| spec.model.clone()),
         key: key.clone(),
         connect: spec.timers.connect,
+        dialect: spec.dialect,
     })
     .await?;
     let transport =
         HttpTransport::new(&endpoint.base, key, spec.timers.connect).map_err(EndpointError::Invalid)?;
-    config.run.model = endpoint.model;
-    config.run.parallel_tool_calls_supported = endpoint.parallel_tool_calls;
-    config.llama_cpp = endpoint.llama_cpp;
-    Ok(Worker::start(config, tools, Arc::new(transport)))
+    Ok(Worker::start(config.at(&endpoint), tools, Arc::new(transport)))
 }

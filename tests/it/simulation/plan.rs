@@ -1,9 +1,11 @@
 //! One world on paper: how its worker is configured, who submits what and when, what else happens.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use deftool::request::{BudgetUnit, Fallback, OnFailure, RunConfig, SystemMessages};
-use deftool::spec::{BiosBudget, Timers};
+use deftool::chat::Capabilities;
+use deftool::request::{BiosV1, BudgetUnit, Fallback, OnFailure, RunConfig, SystemMessages};
+use deftool::spec::{BiosBudget, Dialect, Timers};
 use deftool::worker::{Approvals, WorkerConfig};
 use serde_json::json;
 
@@ -117,7 +119,7 @@ fn case(seed: u64, number: usize, span: u64) -> CasePlan {
 
 /// What is to be counted of a configuration.
 pub(super) fn features(config: &WorkerConfig) -> Vec<String> {
-    let WorkerConfig { run, timers, slots, keep_results, llama_cpp, approvals } = config;
+    let WorkerConfig { run, timers, slots, keep_results, server, approvals, .. } = config;
     vec![
         format!("config: budget of {} by {:?}", run.tool_budget, run.budget_unit),
         format!("config: fallback {:?}", run.fallback),
@@ -129,7 +131,7 @@ pub(super) fn features(config: &WorkerConfig) -> Vec<String> {
         format!("config: several calls a message {}", run.parallel_tool_calls_supported),
         format!("config: {slots} slots"),
         format!("config: {keep_results} results kept"),
-        format!("config: llama.cpp {llama_cpp}"),
+        format!("config: dialect {:?}", server.dialect),
         format!("config: approvals {approvals:?}"),
         format!("config: total {:?}", timers.total),
         format!("config: stall {:?}", timers.stall),
@@ -176,7 +178,8 @@ fn config(dice: &mut Dice, calm: bool) -> WorkerConfig {
         timers: Timers { total, ..timers },
         slots: dice.below(1..6),
         keep_results: dice.weighted(&[(1, 0), (1, 1), (1, 2), (3, 1000)]),
-        llama_cpp: dice.chance(30),
+        server: Capabilities::of(if dice.chance(30) { Dialect::LlamaCpp } else { Dialect::OpenAi }),
+        bios: Arc::new(BiosV1),
         approvals: dice.weighted(&[(4, Approvals::Ask), (1, Approvals::Allow), (1, Approvals::Refuse)]),
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use deftool::chat::Capabilities;
 use deftool::request::{BiosV1, Event, FailReason, FinalState, Outcome, RunConfig};
 use deftool::schema::{ToolEntry, ToolKind, ToolSet};
-use deftool::spec::Timers;
+use deftool::spec::{Dialect, Timers};
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolRunner};
 use deftool::worker::{Approvals, HttpTransport, SubmitRequest, Toolbox, Transport, Worker, WorkerConfig};
 use futures_util::FutureExt;
@@ -22,7 +23,7 @@ pub(super) fn config() -> WorkerConfig {
         timers: Timers::default(),
         slots: 1,
         keep_results: 10,
-        llama_cpp: false,
+        server: Capabilities::of(Dialect::OpenAi),
         bios: Arc::new(BiosV1),
         approvals: Approvals::default(),
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use deftool::worker::{Incoming, Outgoing, Transport, TransportError};
+use deftool::worker::{Incoming, Look, Outgoing, Page, Transport, TransportError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
@@ -30,31 +30,53 @@ pub(super) enum Piece {
 /// A reply that comes after a while; `None`: never.
 pub(super) struct Reply {
     pub(super) after: Option<Duration>,
+    pub(super) status: u16,
     pub(super) pieces: Vec<Piece>,
 }
 
 impl Reply {
     pub(super) fn with(pieces: impl IntoIterator<Item = Piece>) -> Self {
-        Self { after: Some(Duration::ZERO), pieces: pieces.into_iter().collect() }
+        Self { after: Some(Duration::ZERO), status: 200, pieces: pieces.into_iter().collect() }
     }
 
     pub(super) fn silent() -> Self {
-        Self { after: None, pieces: Vec::new() }
+        Self { after: None, status: 200, pieces: Vec::new() }
+    }
+
+    /// An error object with its message.
+    pub(super) fn error(status: u16, message: &str) -> Self {
+        let body = serde_json::json!({"error": {"message": message}}).to_string();
+        Self { status, ..Self::with([Piece::Bytes(body), Piece::End]) }
     }
 }
 
+/// Gives what is seen on a page.
+type Pages = dyn Fn(Page) -> Look + Send + Sync;
+
 /// A transport whose replies are scripted, in order.
-pub(super) struct Scripted(Mutex<VecDeque<Reply>>);
+pub(super) struct Scripted {
+    replies: Mutex<VecDeque<Reply>>,
+    pages: Option<Box<Pages>>,
+}
 
 impl Scripted {
     pub(super) fn new(replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(replies.into_iter().collect())))
+        Arc::new(Self { replies: Mutex::new(replies.into_iter().collect()), pages: None })
+    }
+
+    /// With pages beside the API.
+    pub(super) fn with_pages(
+        replies: impl IntoIterator<Item = Reply>,
+        pages: impl Fn(Page) -> Look + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let replies = Mutex::new(replies.into_iter().collect());
+        Arc::new(Self { replies, pages: Some(Box::new(pages)) })
     }
 }
 
 impl Transport for Scripted {
     fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
-        let reply = self.0.lock().unwrap().pop_front().expect("a reply to every request");
+        let reply = self.replies.lock().unwrap().pop_front().expect("a reply to every request");
         async move {
             match reply.after {
                 Some(after) => sleep(after).await,
@@ -75,9 +97,13 @@ impl Transport for Scripted {
                     }
                 }
             });
-            Ok(Incoming { status: 200, retry_after: None, location: None, body: body.boxed() })
+            Ok(Incoming { status: reply.status, retry_after: None, location: None, body: body.boxed() })
         }
         .boxed()
+    }
+
+    fn look(&self, page: Page) -> BoxFuture<'_, Look> {
+        std::future::ready(self.pages.as_ref().map_or(Look::Missing, |pages| pages(page))).boxed()
     }
 
     fn url(&self) -> &'static str {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use deftool::chat::Capabilities;
 use deftool::request::{Event, FailReason};
+use deftool::spec::Dialect;
 use deftool::tool::ToolCall;
 use deftool::worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
@@ -53,10 +55,17 @@ fn ends(kind: &str, seconds: u64, text: &str) -> (String, u64, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_head_ends_the_request_and_a_llama_cpp_is_given_longer() {
-    for (llama_cpp, limit) in [(false, 30), (true, 600)] {
+async fn no_head_ends_the_request_and_a_server_that_queues_without_a_word_is_given_longer() {
+    for (dialect, limit) in [
+        (Dialect::OpenAi, 30),
+        (Dialect::Vllm, 30),
+        (Dialect::OpenRouter, 30),
+        (Dialect::LlamaCpp, 600),
+        (Dialect::Ollama, 600),
+        (Dialect::LmStudio, 600),
+    ] {
         let mut config = config();
-        config.llama_cpp = llama_cpp;
+        config.server = Capabilities::of(dialect);
         let worker = Worker::start(config, echo(), Scripted::new([Reply::silent()]));
         let started = Instant::now();
         let ended = ask_for_hours(&worker).await;
@@ -73,7 +82,7 @@ async fn no_head_ends_the_request_and_a_llama_cpp_is_given_longer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_head_that_comes_in_time_is_waited_for() {
-    let reply = Reply { after: Some(Duration::from_secs(29)), pieces: vec![text("late"), last()] };
+    let reply = Reply { after: Some(Duration::from_secs(29)), ..Reply::with([text("late"), last()]) };
     let worker = Worker::start(config(), echo(), Scripted::new([reply]));
     assert_eq!(ask_for_hours(&worker).await.text(), "late");
 }

@@ -496,17 +496,23 @@ async fn a_field_that_a_server_refuses_is_left_out_once_and_for_all_turns() {
 
 #[tokio::test]
 async fn a_field_that_is_refused_for_ever_is_given_up() {
-    play_all(vec![
-        fails("stream_options", [Answer::error(400, &[], "no stream_options")], "http_error", &["HTTP 400"])
-            .posts(2),
-        fails(
-            "max_tokens",
-            [Answer::error(422, &[], "max_tokens? max_completion_tokens?")],
-            "http_error",
-            &["HTTP 422"],
-        )
-        .posts(2),
-    ])
+    for (status, said) in [(400, "no stream_options"), (422, "max_tokens? max_completion_tokens?")] {
+        let server = Server::script([Answer::error(status, &[], said)]);
+        let mut config = config();
+        config.run.params = json!({"max_tokens": 20}).as_object().unwrap().clone();
+        let ended = ask(&worker(&server, config)).await;
+        let (_, kind, detail, _) = ended.failed();
+        assert_eq!(kind, "http_error");
+        assert!(detail.contains(said), "{detail}");
+        assert_eq!(server.posts().len(), 2, "{said}");
+    }
+    // What was not sent cannot have been refused.
+    play_all(vec![fails(
+        "max_tokens",
+        [Answer::error(422, &[], "max_tokens? max_completion_tokens?")],
+        "http_error",
+        &["HTTP 422"],
+    )])
     .await;
 }
 

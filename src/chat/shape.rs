@@ -1,0 +1,210 @@
+//! The messages of a request in the order and the roles that its server takes.
+//!
+//! In: the conversation as the request machine keeps it, which is valid as it is, and the swaps that its server asked for. Out:
+//! the same words in other places. Nothing is left out and nothing said that was not said, but for the line before a result
+//! that is told as text.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use super::message::{Message, MessageToolCall};
+use super::swap::{Swap, Swaps};
+
+/// `messages` as `swaps` want them.
+pub(super) fn shape_messages(messages: &[Message], swaps: Swaps) -> Cow<'_, [Message]> {
+    let mut shaped = Cow::Borrowed(messages);
+    if swaps.has(Swap::NoTools) || swaps.has(Swap::PlainRoles) {
+        shaped = Cow::Owned(as_text(&shaped));
+    } else if swaps.has(Swap::CallPairs) {
+        shaped = Cow::Owned(as_pairs(&shaped));
+    }
+    if swaps.has(Swap::SystemAsUser) {
+        let (system, mut others) = system_apart(&shaped);
+        if !system.is_empty() {
+            others.insert(0, Message::User { content: system });
+        }
+        shaped = Cow::Owned(others);
+    } else if swaps.has(Swap::SystemFirst) || swaps.has(Swap::PlainRoles) {
+        let (system, mut others) = system_apart(&shaped);
+        if !system.is_empty() {
+            others.insert(0, Message::System { content: system });
+        }
+        shaped = Cow::Owned(others);
+    }
+    match shaped {
+        Cow::Borrowed(messages) => Cow::Borrowed(messages),
+        Cow::Owned(messages) => Cow::Owned(merge_neighbours(messages)),
+    }
+}
+
+/// Joins neighbours of one role: some templates refuse a conversation whose roles do not alternate.
+fn merge_neighbours(messages: Vec<Message>) -> Vec<Message> {
+    let mut merged: Vec<Message> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match (merged.last_mut(), message) {
+            (Some(Message::User { content: before }), Message::User { content }) => join(before, &content),
+            (
+                Some(Message::Assistant { content: before, tool_calls: none }),
+                Message::Assistant { content, tool_calls },
+            ) if none.is_empty() => {
+                join(before, &content);
+                *none = tool_calls;
+            }
+            (_, message) => merged.push(message),
+        }
+    }
+    merged
+}
+
+fn join(before: &mut String, after: &str) {
+    if !before.is_empty() && !after.is_empty() {
+        before.push_str("\n\n");
+    }
+    before.push_str(after);
+}
+
+/// The text of all system messages, and the others.
+fn system_apart(messages: &[Message]) -> (String, Vec<Message>) {
+    let mut system = String::new();
+    let mut others = Vec::with_capacity(messages.len());
+    for message in messages {
+        match message {
+            Message::System { content } => join(&mut system, content),
+            Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => {
+                others.push(message.clone());
+            }
+        }
+    }
+    (system, others)
+}
+
+/// Several calls of one message as one message each, followed by its result.
+fn as_pairs(messages: &[Message]) -> Vec<Message> {
+    let mut paired = Vec::with_capacity(messages.len());
+    let mut rest = messages.iter().peekable();
+    while let Some(message) = rest.next() {
+        let Message::Assistant { content, tool_calls } = message else {
+            paired.push(message.clone());
+            continue;
+        };
+        if tool_calls.len() < 2 {
+            paired.push(message.clone());
+            continue;
+        }
+        let mut results = Vec::new();
+        while let Some(result @ Message::Tool { .. }) = rest.peek() {
+            results.push(Some((*result).clone()));
+            rest.next();
+        }
+        let mut content = content.clone();
+        for call in tool_calls {
+            paired.push(Message::Assistant {
+                content: std::mem::take(&mut content),
+                tool_calls: vec![call.clone()],
+            });
+            let is_its = |result: &&mut Option<Message>| matches!(result, Some(Message::Tool { tool_call_id, .. }) if *tool_call_id == call.id);
+            paired.extend(results.iter_mut().find(is_its).and_then(Option::take));
+        }
+        // Results of no call of this message: not ours to lose.
+        paired.extend(results.into_iter().flatten());
+    }
+    paired
+}
+
+/// Calls as the lines that the convention asks for, results as the user's words.
+fn as_text(messages: &[Message]) -> Vec<Message> {
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    let mut told = Vec::with_capacity(messages.len());
+    for message in messages {
+        told.push(match message {
+            Message::Assistant { content, tool_calls } => {
+                let mut content = content.clone();
+                for call in tool_calls {
+                    names.push((&call.id, &call.function.name));
+                    join(&mut content, &call_line(call));
+                }
+                Message::Assistant { content, tool_calls: Vec::new() }
+            }
+            Message::Tool { tool_call_id, content } => {
+                let name = names.iter().rev().find(|(id, _)| id == tool_call_id).map_or("", |(_, name)| name);
+                Message::User { content: format!("Result of {name}:\n{content}") }
+            }
+            Message::System { .. } | Message::User { .. } => message.clone(),
+        });
+    }
+    told
+}
+
+fn call_line(call: &MessageToolCall) -> String {
+    let arguments: Value = serde_json::from_str(&call.function.arguments).unwrap_or_else(|_| json!({}));
+    json!({ "tool": call.function.name, "arguments": arguments }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conversation() -> Vec<Message> {
+        let call = |id: &str, name: &str| MessageToolCall::new(id, name, r#"{"a":1}"#);
+        let result =
+            |id: &str, text: &str| Message::Tool { tool_call_id: id.into(), content: text.to_owned() };
+        vec![
+            Message::System { content: "bios".into() },
+            Message::System { content: "be kind".into() },
+            Message::User { content: "hello".into() },
+            Message::Assistant { content: "hm".into(), tool_calls: vec![call("1", "f"), call("2", "g")] },
+            result("2", "two"),
+            result("1", "one"),
+            Message::System { content: "budget".into() },
+        ]
+    }
+
+    fn shown(swaps: &[Swap]) -> Vec<String> {
+        let swaps = Swaps::from(swaps.to_vec());
+        let show = |message: &Message| match message {
+            Message::System { content } => format!("s:{content}"),
+            Message::User { content } => format!("u:{content}"),
+            Message::Assistant { content, tool_calls } => {
+                let ids: Vec<&str> = tool_calls.iter().map(|call| call.id.as_str()).collect();
+                format!("a:{content}:{}", ids.join(","))
+            }
+            Message::Tool { tool_call_id, content } => format!("t:{tool_call_id}:{content}"),
+        };
+        shape_messages(&conversation(), swaps).iter().map(show).collect()
+    }
+
+    #[test]
+    fn nothing_is_moved_without_need() {
+        assert!(matches!(shape_messages(&conversation(), Swaps::default()), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn each_call_is_followed_by_its_own_result() {
+        let paired = shown(&[Swap::CallPairs]);
+        assert_eq!(paired[3..], ["a:hm:1", "t:1:one", "a::2", "t:2:two", "s:budget"]);
+    }
+
+    #[test]
+    fn system_messages_go_where_they_are_taken() {
+        let first = shown(&[Swap::SystemFirst]);
+        assert_eq!(first[..2], ["s:bios\n\nbe kind\n\nbudget", "u:hello"]);
+        assert_eq!(first.len(), 5);
+        assert_eq!(shown(&[Swap::SystemAsUser])[0], "u:bios\n\nbe kind\n\nbudget\n\nhello");
+    }
+
+    #[test]
+    fn without_tools_only_users_and_assistants_speak_in_turn() {
+        let plain = shown(&[Swap::PlainRoles]);
+        assert_eq!(
+            plain,
+            [
+                "s:bios\n\nbe kind\n\nbudget",
+                "u:hello",
+                "a:hm\n\n{\"tool\":\"f\",\"arguments\":{\"a\":1}}\n\n{\"tool\":\"g\",\"arguments\":{\"a\":1}}:",
+                "u:Result of g:\ntwo\n\nResult of f:\none",
+            ]
+        );
+        assert_eq!(shown(&[Swap::NoTools])[4], "u:Result of g:\ntwo\n\nResult of f:\none");
+    }
+}

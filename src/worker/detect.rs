@@ -1,0 +1,332 @@
+//! Whose server it is, and what it tells of itself.
+//!
+//! In: a base URL, the answer to `GET {base}/models`, the model's name. Out: its [`Capabilities`] and what they were found by. The worker's
+//! `:dialect` is believed before anything else; then the host, then what the list of models says, and only then pages that one server alone has,
+//! all asked at once. What a dialect tells more is asked last, again at once. Nothing here fails: what is not told is not known.
+//!
+//! Sources: tools/server/README.md of ggml-org/llama.cpp (`/props`, `/slots`), docs/api.md of ollama/ollama (`/api/version`, `/api/show`, `/api/ps`),
+//! lmstudio.ai/docs/developer/rest/endpoints (`/api/v0/models`), docs.vllm.ai (`owned_by`, `max_model_len`, `/version`), 2026-10.
+
+use std::fmt;
+
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use super::probe::{Answer, Prober};
+use crate::chat::{Capabilities, dialect_name};
+use crate::spec::Dialect;
+
+/// Hosted APIs that need not be asked who they are. A leading dot: every host of that domain.
+const KNOWN_HOSTS: &[(&str, Dialect)] = &[
+    ("openrouter.ai", Dialect::OpenRouter),
+    (".openrouter.ai", Dialect::OpenRouter),
+    ("api.openai.com", Dialect::OpenAi),
+    (".openai.azure.com", Dialect::OpenAi),
+    (".services.ai.azure.com", Dialect::OpenAi),
+    ("api.anthropic.com", Dialect::OpenAi),
+    ("generativelanguage.googleapis.com", Dialect::OpenAi),
+    ("api.mistral.ai", Dialect::OpenAi),
+    ("api.groq.com", Dialect::OpenAi),
+    ("api.deepseek.com", Dialect::OpenAi),
+    ("api.together.xyz", Dialect::OpenAi),
+    ("api.fireworks.ai", Dialect::OpenAi),
+    ("api.x.ai", Dialect::OpenAi),
+    ("api.cerebras.ai", Dialect::OpenAi),
+    ("api.moonshot.ai", Dialect::OpenAi),
+    ("api.perplexity.ai", Dialect::OpenAi),
+    ("integrate.api.nvidia.com", Dialect::OpenAi),
+    ("router.huggingface.co", Dialect::OpenAi),
+];
+
+/// What a dialect was found by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Evidence {
+    /// The worker says it.
+    Told,
+    /// The host is known.
+    Host,
+    /// The `Server` header.
+    ServerHeader,
+    /// `owned_by` in its list of models.
+    Owner(&'static str),
+    /// A page that only such a server has.
+    Page(&'static str),
+    /// Nothing: it is taken for the API as `OpenAI` describes it.
+    Nothing,
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Told => f.write_str("as :dialect says"),
+            Self::Host => f.write_str("by its host"),
+            Self::ServerHeader => f.write_str("by its Server header"),
+            Self::Owner(owner) => write!(f, "by the owner of its models, {owner}"),
+            Self::Page(page) => write!(f, "by its {page}"),
+            Self::Nothing => f.write_str("since nothing tells it apart"),
+        }
+    }
+}
+
+/// A server, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detected {
+    /// What it takes and what it told.
+    pub server: Capabilities,
+    /// What its dialect was found by.
+    pub evidence: Evidence,
+}
+
+impl Default for Detected {
+    fn default() -> Self {
+        Self { server: Capabilities::of(Dialect::OpenAi), evidence: Evidence::Nothing }
+    }
+}
+
+/// `a llama.cpp server, by its Server header`.
+impl fmt::Display for Detected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, evidence) = (dialect_name(self.server.dialect), &self.evidence);
+        match self.evidence {
+            Evidence::Nothing => write!(f, "taken for the {name} API {evidence}"),
+            _ if self.server.dialect == Dialect::OpenAi => write!(f, "the OpenAI API {evidence}"),
+            _ => write!(f, "{name} {evidence}"),
+        }
+    }
+}
+
+/// The dialect of a known host.
+pub(super) fn of_host(url: &Url) -> Option<Dialect> {
+    let host = url.host_str()?;
+    let is_it = |(known, _): &&(&str, Dialect)| match known.strip_prefix('.') {
+        Some(_) => host.ends_with(known),
+        None => host == *known,
+    };
+    KNOWN_HOSTS.iter().find(is_it).map(|(_, dialect)| *dialect)
+}
+
+/// A page beside the API: `http://host/llama/v1` and `props` give `http://host/llama/props`.
+pub(super) fn server_page(base: &Url, page: &str) -> Url {
+    let mut url = base.clone();
+    let path = base.path().trim_end_matches('/');
+    let root = match path.rsplit_once('/') {
+        Some((root, last)) if is_version(last) => root,
+        _ => path,
+    };
+    let page = format!("{}/{page}", root.trim_end_matches('/'));
+    url.set_path(&page);
+    url
+}
+
+/// `v1`, `v1beta`.
+pub(super) fn is_version(part: &str) -> bool {
+    part.starts_with('v') && part.chars().nth(1).is_some_and(|c| c.is_ascii_digit())
+}
+
+/// Finds out whose server `base` is. `models` is what it answered to `GET {base}/models`, if it was asked; `model` is the one that will
+/// be used.
+pub(super) async fn detect(
+    prober: &Prober<'_>,
+    base: &Url,
+    models: Option<&Answer>,
+    model: Option<&str>,
+    told: Option<Dialect>,
+) -> Detected {
+    let known = told
+        .map(|dialect| (dialect, Evidence::Told))
+        .or_else(|| of_host(base).map(|dialect| (dialect, Evidence::Host)))
+        .or_else(|| models.and_then(of_models));
+    let (dialect, evidence) = match (known, models) {
+        (Some(known), _) => known,
+        // Somebody is there, and does not say who.
+        (None, Some(_)) => of_pages(prober, base).await,
+        (None, None) => (Dialect::OpenAi, Evidence::Nothing),
+    };
+    let mut server = Capabilities::of(dialect);
+    let listed = models.and_then(|models| listed(&models.body, model));
+    if let Some(listed) = listed {
+        server.context = count(listed, "max_model_len").or_else(|| count(listed, "context_length"));
+    }
+    match dialect {
+        Dialect::LlamaCpp => {
+            if let Some(props) = page(prober, base, "props").await {
+                read_props(&props, &mut server);
+            }
+        }
+        Dialect::Ollama => {
+            let named = model.or_else(|| listed.and_then(|model| model.get("id")).and_then(Value::as_str));
+            ask_ollama(prober, base, named, &mut server).await;
+        }
+        Dialect::LmStudio => {
+            if let Some(told) = page(prober, base, "api/v0/models").await {
+                read_lm_studio(&told, model, &mut server);
+            }
+        }
+        Dialect::OpenAi | Dialect::Vllm | Dialect::OpenRouter => {}
+    }
+    Detected { server, evidence }
+}
+
+/// What the `Server` header and the list of models say.
+fn of_models(models: &Answer) -> Option<(Dialect, Evidence)> {
+    if models.server == "llama.cpp" {
+        return Some((Dialect::LlamaCpp, Evidence::ServerHeader));
+    }
+    match models.body.pointer("/data/0/owned_by")?.as_str()? {
+        "llamacpp" => Some((Dialect::LlamaCpp, Evidence::Owner("llamacpp"))),
+        "vllm" => Some((Dialect::Vllm, Evidence::Owner("vllm"))),
+        "organization_owner" => Some((Dialect::LmStudio, Evidence::Owner("organization_owner"))),
+        _ => None,
+    }
+}
+
+/// Pages that others do not have, all at once; the surest first.
+async fn of_pages(prober: &Prober<'_>, base: &Url) -> (Dialect, Evidence) {
+    let (props, lm_studio, ollama, vllm) = tokio::join!(
+        page(prober, base, "props"),
+        page(prober, base, "api/v0/models"),
+        page(prober, base, "api/version"),
+        page(prober, base, "version"),
+    );
+    let has = |page: Option<&Value>, pointer: &str| page.and_then(|page| page.pointer(pointer)).is_some();
+    if has(props.as_ref(), "/default_generation_settings") {
+        (Dialect::LlamaCpp, Evidence::Page("/props"))
+    } else if has(lm_studio.as_ref(), "/data/0/compatibility_type")
+        || has(lm_studio.as_ref(), "/data/0/state")
+    {
+        (Dialect::LmStudio, Evidence::Page("/api/v0/models"))
+    } else if has(ollama.as_ref(), "/version") {
+        (Dialect::Ollama, Evidence::Page("/api/version"))
+    } else if has(vllm.as_ref(), "/version") {
+        (Dialect::Vllm, Evidence::Page("/version"))
+    } else {
+        (Dialect::OpenAi, Evidence::Nothing)
+    }
+}
+
+/// The JSON of a page that is there.
+async fn page(prober: &Prober<'_>, base: &Url, name: &str) -> Option<Value> {
+    let answer = prober.get(&server_page(base, name)).await.ok()?;
+    answer.is_success().then_some(answer.body)
+}
+
+/// The entry of a list of models that is `model`, or the first.
+fn listed<'a>(body: &'a Value, model: Option<&str>) -> Option<&'a Value> {
+    let list = body.get("data")?.as_array()?;
+    match model {
+        Some(model) => list.iter().find(|entry| entry.get("id").is_some_and(|id| id == model)),
+        None => list.first(),
+    }
+}
+
+/// A number of tokens; none is no number.
+fn count(value: &Value, name: &str) -> Option<u64> {
+    value.get(name).and_then(Value::as_u64).filter(|count| *count > 0)
+}
+
+/// What llama.cpp says of itself: the context of one slot, and what the chat template can.
+fn read_props(body: &Value, server: &mut Capabilities) {
+    let cap = |name: &str| body.get("chat_template_caps")?.get(name)?.as_bool();
+    server.context = body.get("default_generation_settings").and_then(|settings| count(settings, "n_ctx"));
+    server.parallel_calls = cap("supports_parallel_tool_calls");
+    server.tools = match (cap("supports_tools"), cap("supports_tool_calls")) {
+        // An older server says nothing of what its template can; the template itself names what it uses.
+        (None, None) => body.get("chat_template").and_then(Value::as_str).map(|text| text.contains("tool")),
+        (tools, calls) => Some(tools == Some(true) || calls == Some(true)),
+    };
+    server.slots_page = body.get("endpoint_slots").and_then(Value::as_bool);
+}
+
+/// What Ollama says of a model: the context that it runs with, or will, and what it can.
+async fn ask_ollama(prober: &Prober<'_>, base: &Url, model: Option<&str>, server: &mut Capabilities) {
+    let Some(model) = model else { return };
+    let (show_url, wanted) = (server_page(base, "api/show"), json!({ "model": model }));
+    let (shown, running) = tokio::join!(prober.post(&show_url, &wanted), page(prober, base, "api/ps"));
+    let shown = shown.ok().filter(Answer::is_success).map(|answer| answer.body).unwrap_or_default();
+    let models = running.as_ref().and_then(|body| body.get("models")?.as_array());
+    let is_it = |entry: &&Value| {
+        let named = |key: &str| entry.get(key).and_then(Value::as_str);
+        [named("model"), named("name")]
+            .into_iter()
+            .flatten()
+            .any(|name| name == model || name.strip_suffix(":latest") == Some(model))
+    };
+    let running = models.and_then(|models| models.iter().find(is_it));
+    let set = shown.get("parameters").and_then(Value::as_str).and_then(|parameters| {
+        let value = parameters.lines().find_map(|line| line.trim().strip_prefix("num_ctx"))?;
+        value.trim().parse().ok()
+    });
+    server.context = running.and_then(|model| count(model, "context_length")).or(set);
+    server.tools = shown
+        .get("capabilities")
+        .and_then(Value::as_array)
+        .map(|capabilities| capabilities.iter().any(|one| one == "tools"));
+}
+
+/// What LM Studio says of a model. One without tool support is told its tools by LM Studio itself.
+fn read_lm_studio(body: &Value, model: Option<&str>, server: &mut Capabilities) {
+    server.context = listed(body, model).and_then(|model| count(model, "loaded_context_length"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn props_say_what_they_say_and_no_more() {
+        let read = |body: Value| {
+            let mut server = Capabilities::of(Dialect::LlamaCpp);
+            read_props(&body, &mut server);
+            (server.context, server.tools, server.parallel_calls)
+        };
+        let caps = |tools: bool, calls: bool| json!({"supports_tools": tools, "supports_tool_calls": calls});
+        for (body, expected) in [
+            (json!({"default_generation_settings": {"n_ctx": 4096}}), (Some(4096), None, None)),
+            (json!({"chat_template_caps": caps(true, false)}), (None, Some(true), None)),
+            (
+                json!({"chat_template_caps": caps(false, false), "chat_template": "tools"}),
+                (None, Some(false), None),
+            ),
+            (
+                json!({"chat_template_caps": {"supports_parallel_tool_calls": false}}),
+                (None, None, Some(false)),
+            ),
+            (json!({"chat_template": "{% if tools %}"}), (None, Some(true), None)),
+            (json!({"chat_template": "{{ messages }}"}), (None, Some(false), None)),
+            (
+                json!({"chat_template": 1, "default_generation_settings": {"n_ctx": "many"}}),
+                (None, None, None),
+            ),
+            (Value::Null, (None, None, None)),
+        ] {
+            assert_eq!(read(body.clone()), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn pages_stand_beside_the_api() {
+        for (base, page) in [
+            ("http://h:1/v1", "http://h:1/props"),
+            ("http://h:1/v1/", "http://h:1/props"),
+            ("http://h:1", "http://h:1/props"),
+            ("http://h:1/llama/v1", "http://h:1/llama/props"),
+            ("https://h/api/v1beta", "https://h/api/props"),
+            ("https://h/vault", "https://h/vault/props"),
+        ] {
+            assert_eq!(server_page(&Url::parse(base).unwrap(), "props").as_str(), page);
+        }
+    }
+
+    #[test]
+    fn hosts_are_known_whole() {
+        for (base, expected) in [
+            ("https://openrouter.ai/api/v1", Some(Dialect::OpenRouter)),
+            ("https://me.openai.azure.com/openai", Some(Dialect::OpenAi)),
+            ("https://api.openai.com/v1", Some(Dialect::OpenAi)),
+            ("https://notopenrouter.ai/v1", None),
+            ("https://api.openai.com.evil.example/v1", None),
+        ] {
+            assert_eq!(of_host(&Url::parse(base).unwrap()), expected, "{base}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Questions to a server that cost nothing: `GET` of a page, bounded in time and bytes, the key taken out of what comes back.
+//!
+//! Every answer is a stranger's: at most 4 MiB of it are read, and what is shown of it is one short line.
+
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION, SERVER};
+use reqwest::{Client, RequestBuilder, Url};
+use serde_json::Value;
+
+use super::http::{is_refused, root_cause, shown_url};
+use super::redact::Redactor;
+use crate::text::one_line;
+
+/// Longer answers are not read on: a list of models is a page or two.
+const MAX_BODY: usize = 4 << 20;
+/// What a server says is cut to so many characters.
+const MAX_SHOWN: usize = 200;
+
+/// Why an endpoint cannot be used: a clause that says what was found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProbeError {
+    /// The URL is none, or TLS cannot be set up.
+    #[error("{0}")]
+    Invalid(String),
+    /// Nobody listens there.
+    #[error("nobody listens at {0}")]
+    Refused(String),
+    /// The host has no address.
+    #[error("the host of {0} is not found")]
+    UnknownHost(String),
+    /// TLS failed.
+    #[error("no TLS with {url}: {cause}")]
+    Tls {
+        /// Where.
+        url: String,
+        /// What the library says.
+        cause: String,
+    },
+    /// No answer in time.
+    #[error("{url} does not answer within {} s", limit.as_secs())]
+    Slow {
+        /// Where.
+        url: String,
+        /// How long was waited.
+        limit: Duration,
+    },
+    /// The connection failed otherwise.
+    #[error("no answer from {url}: {cause}")]
+    Broken {
+        /// Where.
+        url: String,
+        /// What the library says.
+        cause: String,
+    },
+    /// The key is missing or refused.
+    #[error("{url} answers {status}: {}", if *has_key { "the API key is refused" } else { "it wants an API key" })]
+    Unauthorized {
+        /// Where.
+        url: String,
+        /// 401 or 403.
+        status: u16,
+        /// Whether one was sent.
+        has_key: bool,
+    },
+    /// The API is a level deeper.
+    #[error("{url} is not there, and {url_with_v1} is")]
+    LacksV1 {
+        /// What was asked for.
+        url: String,
+        /// What would have been right.
+        url_with_v1: String,
+    },
+    /// Some other status.
+    #[error("{url} answers {status}{}", of_server(said))]
+    Status {
+        /// Where.
+        url: String,
+        /// Which.
+        status: u16,
+        /// The server's own words, or empty.
+        said: String,
+    },
+    /// The answer sends elsewhere.
+    #[error("{url} answers {status} and sends to {location}")]
+    Redirect {
+        /// Where.
+        url: String,
+        /// 3xx.
+        status: u16,
+        /// To where.
+        location: String,
+    },
+    /// An answer that is no list of models.
+    #[error("{url} answers with {found}, not with a list of models")]
+    NoList {
+        /// Where.
+        url: String,
+        /// A web page, JSON of another shape …
+        found: &'static str,
+    },
+}
+
+impl ProbeError {
+    /// What to do next.
+    pub fn next_step(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "correct the endpoint",
+            Self::Refused(_) => "start the server, or correct the port",
+            Self::UnknownHost(_) => "correct the host's name, or look at the network",
+            Self::Tls { .. } => {
+                "if it is an http:// server, say so; else have its certificate trusted on this machine"
+            }
+            Self::Slow { .. } => "see whether the server is busy, or the address a wrong one",
+            Self::Broken { .. } => {
+                "check the address and the network; an https:// server says nothing to http://"
+            }
+            Self::Unauthorized { has_key: true, .. } => {
+                "correct the key, or take one that may use this server"
+            }
+            Self::Unauthorized { has_key: false, .. } => "set the variable that the key is read from",
+            Self::LacksV1 { .. } => "end the endpoint in /v1",
+            Self::Redirect { .. } => "give that as the endpoint, without /models",
+            Self::Status { .. } | Self::NoList { .. } => {
+                "give the base URL of an OpenAI-compatible API, which mostly ends in /v1"
+            }
+        }
+    }
+}
+
+fn of_server(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!(" ({said})") }
+}
+
+/// Asks one server.
+pub(super) struct Prober<'a> {
+    pub(super) client: Client,
+    pub(super) key: Option<&'a str>,
+    pub(super) redactor: Redactor,
+    /// Of each question.
+    pub(super) limit: Duration,
+}
+
+impl Prober<'_> {
+    pub(super) async fn get(&self, url: &Url) -> Result<Answer, ProbeError> {
+        self.ask(self.client.get(url.clone()), url).await
+    }
+
+    /// Posts JSON to a page that only looks something up.
+    pub(super) async fn post(&self, url: &Url, body: &Value) -> Result<Answer, ProbeError> {
+        let request = self.client.post(url.clone()).header(CONTENT_TYPE, "application/json");
+        self.ask(request.body(body.to_string()), url).await
+    }
+
+    async fn ask(&self, request: RequestBuilder, url: &Url) -> Result<Answer, ProbeError> {
+        let mut request = request.header(ACCEPT_ENCODING, "identity").timeout(self.limit);
+        if let Some(key) = self.key {
+            request = request.bearer_auth(key);
+        }
+        let shown = self.redactor.text(&shown_url(url));
+        let mut response = request.send().await.map_err(|error| self.explain(&error, shown.clone()))?;
+        let header =
+            |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let mut answer = Answer {
+            status: response.status().as_u16(),
+            is_html: header(CONTENT_TYPE).starts_with("text/html"),
+            server: header(SERVER).to_owned(),
+            location: self.clean(header(LOCATION)),
+            is_empty: true,
+            body: Value::Null,
+            url: shown,
+        };
+        let mut bytes = Vec::new();
+        while bytes.len() < MAX_BODY {
+            match response.chunk().await {
+                Ok(Some(piece)) => bytes.extend_from_slice(&piece),
+                Ok(None) => break,
+                Err(error) => return Err(self.explain(&error, answer.url)),
+            }
+        }
+        answer.is_empty = bytes.is_empty();
+        answer.body = serde_json::from_slice(&bytes).unwrap_or_default();
+        Ok(answer)
+    }
+
+    /// What a server says, as it can be shown.
+    pub(super) fn clean(&self, text: &str) -> String {
+        let text = one_line(self.redactor.text(text));
+        match text.char_indices().nth(MAX_SHOWN) {
+            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+            None => text,
+        }
+    }
+
+    fn explain(&self, error: &reqwest::Error, url: String) -> ProbeError {
+        if error.is_timeout() {
+            return ProbeError::Slow { url, limit: self.limit };
+        }
+        if is_refused(error) {
+            return ProbeError::Refused(url);
+        }
+        let cause = self.clean(&root_cause(error));
+        match failing_layer(error) {
+            Some(Layer::Names) => ProbeError::UnknownHost(url),
+            Some(Layer::Tls) => ProbeError::Tls { url, cause },
+            None => ProbeError::Broken { url, cause },
+        }
+    }
+}
+
+/// What a server answered.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) is_html: bool,
+    /// The header of that name, or empty.
+    pub(super) server: String,
+    pub(super) location: String,
+    pub(super) is_empty: bool,
+    /// Null where it is no JSON.
+    pub(super) body: Value,
+    /// As messages name it.
+    pub(super) url: String,
+}
+
+impl Answer {
+    pub(super) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+enum Layer {
+    Names,
+    Tls,
+}
+
+/// Which layer below HTTP failed, as far as the words of the errors tell: their types are private.
+fn failing_layer(error: &reqwest::Error) -> Option<Layer> {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        let words = error.to_string();
+        if words.contains("dns error") {
+            return Some(Layer::Names);
+        }
+        if ["certificate", "tls", "TLS", "InvalidContentType", "HandshakeFailure"]
+            .iter()
+            .any(|word| words.contains(word))
+        {
+            return Some(Layer::Tls);
+        }
+        source = error.source();
+    }
+    None
+}

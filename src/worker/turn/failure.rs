@@ -1,0 +1,81 @@
+//! What went wrong with a turn, in words: what was found, where, and what to do next.
+
+use std::time::Duration;
+
+use crate::chat::{ServerError, ServerErrorKind, refuses_tools};
+use crate::request::{FailReason, Failure, kind};
+use crate::worker::drive::seconds;
+use crate::worker::transport::TransportError;
+
+/// How an error of the transport ends a request; `Err`: where a recorded request was stopped, with its failure.
+pub(super) fn of_transport(error: TransportError) -> Result<Failure, Option<Failure>> {
+    let unknown = |kind, detail| Ok(Failure::new(FailReason::UnknownError, kind, detail));
+    match error {
+        TransportError::Stopped { failure } => Err(failure),
+        TransportError::Differs { .. } => unknown(kind::REPLAY_DIFFERS, error.to_string()),
+        TransportError::Connect { message, .. } => {
+            Ok(Failure::new(FailReason::ConnectFailed, kind::CONNECT_FAILED, message))
+        }
+        TransportError::Broken { message } => unknown(kind::STREAM_INCOMPLETE, message),
+    }
+}
+
+/// How a status that is no success ends a request.
+pub(super) fn of_status(
+    url: &str,
+    status: u16,
+    error: &ServerError,
+    location: Option<&str>,
+    retry_after: Option<Duration>,
+) -> Failure {
+    let kind = match error.kind {
+        ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
+        ServerErrorKind::Unauthorized
+        | ServerErrorKind::Unavailable
+        | ServerErrorKind::Http
+        | ServerErrorKind::Server => kind::HTTP_ERROR,
+    };
+    let said = if error.message == format!("HTTP status {status}") {
+        String::new()
+    } else {
+        format!(": {}", error.message)
+    };
+    let advice = advice(status, error, location, retry_after);
+    Failure::new(FailReason::UnknownError, kind, format!("{url}: HTTP {status}{said}{advice}"))
+}
+
+fn advice(status: u16, error: &ServerError, location: Option<&str>, retry_after: Option<Duration>) -> String {
+    let advice = match (error.kind, status, location) {
+        (ServerErrorKind::ContextOverflow, ..) => "; shorten the prompt or enlarge the context",
+        (ServerErrorKind::Unauthorized, ..) => {
+            "; set the key in OPENAI_API_KEY or in the variable that :api-key-env names"
+        }
+        (_, 300..400, Some(location)) => {
+            let endpoint = location.strip_suffix("/chat/completions").unwrap_or(location);
+            return format!("; it redirects, which is not followed: give {endpoint} as the endpoint");
+        }
+        _ if refuses_tools(&error.message) => return String::from(advice_on_tools(&error.message)),
+        (_, 402, _) => "; add credits to the account",
+        (_, 404 | 405, _) => "; check the model's name and the endpoint, which ends in /v1 as a rule",
+        (_, 408 | 409 | 429 | 503, _) => {
+            return match retry_after {
+                Some(wait) => format!("; the server asks to wait {}", seconds(wait)),
+                None => String::from("; try again later"),
+            };
+        }
+        (_, 500.., _) => "; the server's log may say more",
+        (_, _, _) => "",
+    };
+    String::from(advice)
+}
+
+/// What helps a server whose model takes no tools.
+fn advice_on_tools(message: &str) -> &'static str {
+    if message.contains("--enable-auto-tool-choice") {
+        "; start vLLM with those, or set the worker's :fallback to on, which tells the tools in the text"
+    } else if message.contains("--jinja") {
+        "; start llama-server with --jinja, or set the worker's :fallback to on, which tells the tools in the text"
+    } else {
+        "; take a model made for tool calls, or set the worker's :fallback to on, which tells the tools in the text"
+    }
+}

@@ -1,0 +1,275 @@
+//! A reply as it comes: bytes to events to the machine, under the timers, to its last word or its failure.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Open, Over, Turn};
+use crate::chat::{
+    ChatEvent, End, ReplyStatus, StreamDecoder, StreamNotes, classify_http_error, demands_call, silently_cut,
+};
+use crate::request::{Event, FailReason, Failure, FinalState, kind};
+use crate::worker::drive::until;
+use crate::worker::echo::EchoGuard;
+use crate::worker::recording::Line;
+use crate::worker::stream_timers::StreamTimers;
+use crate::worker::transport::{Incoming, Outgoing, TransportError};
+
+/// How long a body may stay open after its last word.
+const LAST_WORD_GRACE: Duration = Duration::from_millis(50);
+/// As much of an error's body as is looked at.
+const MAX_ERROR_BODY: usize = 64 << 10;
+/// An error's body is given this long, however slowly it trickles: its status says enough.
+const ERROR_BODY_LIMIT: Duration = Duration::from_secs(10);
+/// A server that sent an empty stream is given this long to say why.
+const EXPLAIN_LIMIT: Duration = Duration::from_secs(10);
+
+impl Turn<'_> {
+    /// Reads the reply to `sent`. Should it turn out empty, `probe` asks for the reason.
+    pub(super) async fn read_reply(
+        &mut self,
+        sent: &Value,
+        probe: Outgoing,
+        mut open: Open,
+    ) -> Result<(), Over> {
+        let task = self.task;
+        let url = task.shared.transport.url();
+        let mut decoder = StreamDecoder::new(self.toolbox.tools.iter().map(|tool| tool.name.clone()));
+        let mut guard = EchoGuard::default();
+        let mut events = Vec::new();
+        let end = self.read_body(&mut open, &mut decoder, &mut guard).await?;
+        open.exchange.settle();
+        let error = match &end {
+            End::Clean => None,
+            End::Broken { error } => Some(error.clone()),
+        };
+        let notes = decoder.finish(end, &mut events);
+        if guard.completes_key(&events, task.shared.transport.as_ref()) {
+            return Err(self.fail(echoed_key(url)));
+        }
+        task.write(|at_ms| Line::End { at_ms, error });
+        if notes.skipped_frames > 0 {
+            let message = format!(
+                "{url}: {} of the stream could not be read and may have held text",
+                pieces(notes.skipped_frames)
+            );
+            task.publish_own(self.run, Event::Warning { message });
+        }
+        let is_empty = events
+            .iter()
+            .any(|event| matches!(event, ChatEvent::Ended { reply } if reply.status == ReplyStatus::Empty));
+        if is_empty {
+            return Err(self.fail_empty(notes, probe).await?);
+        }
+        self.feed_last(sent, events);
+        Ok(())
+    }
+
+    /// The body to its end.
+    async fn read_body(
+        &mut self,
+        open: &mut Open,
+        decoder: &mut StreamDecoder,
+        guard: &mut EchoGuard,
+    ) -> Result<End, Over> {
+        let task = self.task;
+        let url = task.shared.transport.url();
+        let mut timers = StreamTimers::new(&task.shared.config.timers);
+        let mut events = Vec::new();
+        loop {
+            // A body that is always ready, a recording's for one, must leave the others their turn.
+            tokio::task::consume_budget().await;
+            let deadline = timers.next();
+            let piece = tokio::select! {
+                biased;
+                () = task.cancel.cancelled() => return Err(self.give_up()),
+                () = until(self.total) => return Err(self.total_timeout()),
+                piece = open.incoming.body.next() => Some(piece),
+                () = tokio::time::sleep_until(deadline) => None,
+            };
+            let bytes = match piece {
+                Some(Some(Ok(bytes))) => bytes,
+                Some(Some(Err(TransportError::Broken { message }))) => {
+                    return Ok(End::Broken { error: message });
+                }
+                Some(Some(Err(error))) => return Err(self.end_by_transport(error)),
+                Some(None) => return Ok(End::Clean),
+                None => match timers.failure(url) {
+                    Some(failure) => return Err(self.fail(failure)),
+                    None => return Ok(End::Clean),
+                },
+            };
+            decoder.feed(&bytes, &mut events);
+            if guard.completes_key(&events, task.shared.transport.as_ref()) {
+                return Err(self.fail(echoed_key(url)));
+            }
+            task.write_data(&bytes);
+            timers.saw_bytes(&events);
+            if timers.any_token() {
+                open.exchange.settle();
+            }
+            if decoder.has_finish_reason() {
+                timers.saw_finish();
+            }
+            self.feed(&mut events);
+            if self.run.outcome().is_some() {
+                return Err(Over);
+            }
+            // Some servers keep the connection open after their last word; the others let it be used again.
+            if decoder.is_done() {
+                open.exchange.settle();
+                return match read_out(&mut open.incoming).await {
+                    Some(stopped) => Err(self.end_by_transport(stopped)),
+                    None => Ok(End::Clean),
+                };
+            }
+            // A flood of bytes without a token would never let the deadline have its turn.
+            if timers.next() <= Instant::now() {
+                match timers.failure(url) {
+                    Some(failure) => return Err(self.fail(failure)),
+                    None => return Ok(End::Clean),
+                }
+            }
+        }
+    }
+
+    pub(super) fn feed(&mut self, events: &mut Vec<ChatEvent>) {
+        let at_ms = self.task.clock.now_ms();
+        for event in events.drain(..) {
+            self.run.on_event(event, &self.toolbox.tools, at_ms);
+        }
+        self.task.publish(self.run);
+    }
+
+    /// As [`Turn::feed`], of the events that end a reply; what is odd about it is told before its end is.
+    fn feed_last(&mut self, sent: &Value, events: Vec<ChatEvent>) {
+        let at_ms = self.task.clock.now_ms();
+        let signals = self.run.signals().len();
+        let mut cut = None;
+        for event in events {
+            if let ChatEvent::Ended { reply } = &event {
+                cut = reply.usage.and_then(|usage| silently_cut(self.task.shared.config.server, sent, usage));
+            }
+            self.run.on_event(event, &self.toolbox.tools, at_ms);
+        }
+        let calls = !self.run.pending_calls().is_empty() || self.run.signals().len() > signals;
+        let is_fine = self.run.outcome().is_none_or(|outcome| outcome.state == FinalState::Completed);
+        let ignored = (demands_call(sent) && !calls && is_fine).then(|| {
+            String::from(
+                "the model was to call a tool and called none: a server may ignore `tool_choice`, and the reply may \
+                 end before a call",
+            )
+        });
+        for message in [cut, ignored].into_iter().flatten() {
+            self.task.publish_own(self.run, Event::Warning { message });
+        }
+        self.task.publish(self.run);
+    }
+
+    /// Ends the request by a reply in which nothing was said.
+    async fn fail_empty(&mut self, notes: StreamNotes, probe: Outgoing) -> Result<Over, Over> {
+        let url = self.task.shared.transport.url();
+        let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
+            format!(
+                "{url} answered 200 with something that is no reply: {body}; is the endpoint right? It ends in /v1 \
+                 as a rule"
+            )
+        } else {
+            let reason = self.explain_empty(probe).await?;
+            format!("{url} answered 200 with an empty stream{reason}")
+        };
+        Ok(self.fail(Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail)))
+    }
+
+    /// Why a server answered 200 and nothing: the same request without streaming often says it. Only for the detail: the
+    /// request fails whatever it returns.
+    async fn explain_empty(&mut self, probe: Outgoing) -> Result<String, Over> {
+        match self.send_within(probe, EXPLAIN_LIMIT).await? {
+            Some(Ok(open)) if open.incoming.status >= 400 => {
+                let status = open.incoming.status;
+                let body = self.read_error_body(open).await?;
+                let message = classify_http_error(status, &body).message;
+                Ok(format!("; asked again without streaming, HTTP {status}: {message}"))
+            }
+            Some(Err(error @ TransportError::Stopped { .. })) => Err(self.end_by_transport(error)),
+            Some(Ok(mut open)) => {
+                // Without streaming, the head comes when all is done.
+                open.exchange.settle();
+                Ok(String::from("; its log may say why"))
+            }
+            Some(Err(_)) | None => Ok(String::from("; its log may say why")),
+        }
+    }
+
+    /// The start of an error's body.
+    pub(super) async fn read_error_body(&mut self, mut open: Open) -> Result<Vec<u8>, Over> {
+        let task = self.task;
+        let mut body = Vec::new();
+        let deadline = Instant::now() + ERROR_BODY_LIMIT.min(task.shared.config.timers.stall);
+        let mut error = None;
+        while body.len() < MAX_ERROR_BODY {
+            let piece = tokio::select! {
+                biased;
+                () = task.cancel.cancelled() => return Err(self.give_up()),
+                () = until(self.total) => return Err(self.total_timeout()),
+                piece = tokio::time::timeout_at(deadline, open.incoming.body.next()) => piece,
+            };
+            match piece {
+                Ok(Some(Ok(bytes))) => {
+                    task.write_data(&bytes);
+                    body.extend(bytes);
+                }
+                Ok(Some(Err(stopped @ TransportError::Stopped { .. }))) => {
+                    return Err(self.end_by_transport(stopped));
+                }
+                Ok(Some(Err(failed))) => {
+                    error = Some(failed.to_string());
+                    break;
+                }
+                // The status says enough; a body that stalls is not waited for.
+                Ok(None) | Err(_) => break,
+            }
+        }
+        task.write(|at_ms| Line::End { at_ms, error });
+        Ok(body)
+    }
+}
+
+/// Reads what follows the last word, for a little while. In a recording the request may have been stopped there.
+async fn read_out(incoming: &mut Incoming) -> Option<TransportError> {
+    let rest = async {
+        loop {
+            match incoming.body.next().await {
+                Some(Ok(_)) => {}
+                last => break last,
+            }
+        }
+    };
+    match tokio::time::timeout(LAST_WORD_GRACE, rest).await {
+        Ok(Some(Err(error @ TransportError::Stopped { .. }))) => Some(error),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+fn echoed_key(url: &str) -> Failure {
+    let detail = format!("{url} sent the API key back; the reply was ended before it could be shown");
+    Failure::new(FailReason::UnknownError, kind::SERVER_ERROR, detail)
+}
+
+fn pieces(count: usize) -> String {
+    if count == 1 { String::from("a piece") } else { format!("{count} pieces") }
+}
+
+/// Whether a body is an event stream in which nothing was said: comments, `[DONE]`, chunks without a choice.
+fn is_empty_stream(body: &str) -> bool {
+    body.lines().map(str::trim).all(|line| match line.split_once(':') {
+        Some(("data", data)) => {
+            matches!(data.trim_start(), "" | "[DONE]") || data.trim_start().starts_with('{')
+        }
+        Some(("" | "event" | "id" | "retry", _)) => true,
+        Some(_) => false,
+        None => line.is_empty(),
+    })
+}
