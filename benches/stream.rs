@@ -2,7 +2,7 @@
 //!
 //! The figure that counts is the time for one item (one text chunk); the goal is at most one microsecond.
 
-use deftool::chat::{ChatEvent, End, StreamDecoder};
+use deftool::chat::{Api, ChatEvent, End, StreamDecoder};
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 
@@ -45,7 +45,7 @@ fn call_stream() -> Vec<Vec<u8>> {
 }
 
 fn decode<'a>(reads: impl Iterator<Item = &'a [u8]>) -> usize {
-    let mut decoder = StreamDecoder::new([String::from("f")]);
+    let mut decoder = StreamDecoder::new(Api::ChatCompletions, [String::from("f")]);
     let mut events: Vec<ChatEvent> = Vec::new();
     let mut count = 0;
     for read in reads {

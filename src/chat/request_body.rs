@@ -1,4 +1,4 @@
-//! A chat request as the body of `POST /v1/chat/completions`.
+//! A chat request as the body of `POST /v1/chat/completions`, or of what [`super::responses`] makes of it.
 //!
 //! In: a [`ChatRequest`] and the [`BodyForm`] that its server takes. Out: JSON. Keys stand in a fixed order, so that
 //! two equal requests have equal bodies (prompt caches and recordings depend on it).
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::message::Message;
+use super::{Api, responses};
 
 /// A request for one reply.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub struct ChatRequest {
 /// What a server takes; servers that refuse a member with HTTP 400 get the request once more in another form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyForm {
+    /// Which API it goes to. What follows is of chat completions, but for `stream`.
+    pub api: Api,
     /// Stream the reply; off for the probe after an empty stream.
     pub stream: bool,
     /// Ask for token counts in the stream (`stream_options.include_usage`).
@@ -39,9 +42,17 @@ pub struct BodyForm {
     pub max_completion_tokens: bool,
 }
 
+impl BodyForm {
+    /// What a request to `api` is first sent as. Responses have nothing that is swapped.
+    pub fn of(api: Api) -> Self {
+        let is_completion = api == Api::ChatCompletions;
+        Self { api, stream: true, include_usage: is_completion, max_completion_tokens: !is_completion }
+    }
+}
+
 impl Default for BodyForm {
     fn default() -> Self {
-        Self { stream: true, include_usage: true, max_completion_tokens: false }
+        Self::of(Api::default())
     }
 }
 
@@ -51,6 +62,13 @@ const OWN_MEMBERS: &[&str] = &["model", "messages", "tools", "stream", "stream_o
 impl ChatRequest {
     /// The body as JSON.
     pub fn encode_body(&self, form: BodyForm) -> Value {
+        match form.api {
+            Api::ChatCompletions => self.encode_completion(form),
+            Api::Responses => responses::encode_body(self, form),
+        }
+    }
+
+    fn encode_completion(&self, form: BodyForm) -> Value {
         let mut body = Map::new();
         body.insert(String::from("model"), json!(self.model));
         body.insert(String::from("messages"), self.messages.iter().map(encode_message).collect());
@@ -144,7 +162,7 @@ mod tests {
             "stream_options": {}, "tool_choice": "required",
         });
         request.params = params.as_object().cloned().unwrap();
-        let form = BodyForm { stream: false, include_usage: true, max_completion_tokens: true };
+        let form = BodyForm { stream: false, max_completion_tokens: true, ..BodyForm::default() };
         let expected = json!({ "model": "m", "messages": [], "temperature": 0, "max_completion_tokens": 9, "stream": false });
         assert_eq!(request.encode_body(form), expected);
 

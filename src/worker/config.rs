@@ -1,6 +1,7 @@
 //! What a worker is configured with.
 
 use super::calls::Approvals;
+use crate::chat::Api;
 use crate::request::RunConfig;
 use crate::spec::{Timers, WorkerSpec};
 
@@ -17,6 +18,8 @@ pub struct WorkerConfig {
     pub keep_results: usize,
     /// Whether the server is a llama.cpp.
     pub llama_cpp: bool,
+    /// Which of its interfaces is used.
+    pub api: Api,
     /// What is done where a call needs a person's approval.
     pub approvals: Approvals,
 }
@@ -46,6 +49,7 @@ impl WorkerConfig {
             slots: spec.slots,
             keep_results: spec.keep_results,
             llama_cpp: false,
+            api: spec.api,
             approvals: Approvals::default(),
         }
     }

@@ -9,26 +9,33 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION
 use reqwest::{Client, Response, Url};
 
 use super::redact::Redactor;
-use super::transport::{Incoming, Outgoing, Transport, TransportError};
+use super::transport::{Incoming, Outgoing, Transport, TransportError, api_path};
+use crate::chat::Api;
 
 /// A connection that was idle for longer is not used again: common servers close theirs after 5 s, and a request that
 /// meets the close is lost.
 const MAX_IDLE: Duration = Duration::from_secs(3);
 
-/// Sends to `{base}/chat/completions`.
+/// Sends to `{base}/chat/completions` or `{base}/responses`, as the request says.
 pub struct HttpTransport {
     client: Client,
+    completions: Target,
+    responses: Target,
+    key: Option<String>,
+    redactor: Redactor,
+}
+
+/// Where requests to one API go.
+struct Target {
     url: Url,
     /// The URL as messages name it.
     shown: String,
-    key: Option<String>,
-    redactor: Redactor,
 }
 
 /// Without the key.
 impl std::fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpTransport").field("url", &self.shown).finish_non_exhaustive()
+        f.debug_struct("HttpTransport").field("url", &self.completions.shown).finish_non_exhaustive()
     }
 }
 
@@ -39,7 +46,7 @@ impl HttpTransport {
     /// # Errors
     /// When `base` is no HTTP URL, or TLS cannot be set up; in a sentence.
     pub fn new(base: &str, key: Option<String>, connect: Duration) -> Result<Self, String> {
-        let url = endpoint_url(base, "chat/completions")?;
+        let url = endpoint_url(base, api_path(Api::ChatCompletions))?;
         if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
             let message =
                 "the API key holds a blank or a character that no HTTP header takes; was it copied whole?";
@@ -47,15 +54,24 @@ impl HttpTransport {
         }
         let client = build_client(&url, connect)?;
         let redactor = Redactor::new(key.as_deref());
-        let shown = redactor.text(&shown_url(&url));
-        Ok(Self { client, url, shown, key, redactor })
+        let target = |url: Url| Target { shown: redactor.text(&shown_url(&url)), url };
+        let (completions, responses) = (target(url), target(endpoint_url(base, api_path(Api::Responses))?));
+        Ok(Self { client, completions, responses, key, redactor })
+    }
+
+    fn target(&self, api: Api) -> &Target {
+        match api {
+            Api::ChatCompletions => &self.completions,
+            Api::Responses => &self.responses,
+        }
     }
 
     async fn exchange(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
         let body = serde_json::to_vec(&outgoing.body).unwrap_or_default();
+        let Target { url, shown } = self.target(outgoing.api);
         let mut request = self
             .client
-            .post(self.url.clone())
+            .post(url.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream")
             // A compressed stream would come in lumps.
@@ -65,9 +81,8 @@ impl HttpTransport {
             request = request.bearer_auth(key);
         }
         let redactor = self.redactor.clone();
-        let response =
-            request.send().await.map_err(|error| describe_error(&error, &self.shown, &redactor))?;
-        let url = self.shown.clone();
+        let response = request.send().await.map_err(|error| describe_error(&error, shown, &redactor))?;
+        let url = shown.clone();
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         Ok(Incoming {
             status: response.status().as_u16(),
@@ -84,8 +99,8 @@ impl Transport for HttpTransport {
         self.exchange(outgoing).boxed()
     }
 
-    fn url(&self) -> &str {
-        &self.shown
+    fn url(&self, api: Api) -> &str {
+        &self.target(api).shown
     }
 
     fn holds_secret(&self, text: &str) -> bool {

@@ -10,10 +10,10 @@ use super::echo::EchoGuard;
 use super::recording::Line;
 use super::stream_timers::StreamTimers;
 use super::toolbox::Toolbox;
-use super::transport::{Incoming, Outgoing, TransportError};
+use super::transport::{Incoming, Outgoing, TransportError, api_path};
 use crate::chat::{
-    BodyForm, ChatEvent, ChatRequest, End, Reply, ReplyStatus, ServerError, ServerErrorKind, StreamDecoder,
-    classify_http_error,
+    Api, BodyForm, ChatEvent, ChatRequest, End, Reply, ReplyStatus, ServerError, ServerErrorKind,
+    StreamDecoder, StreamNotes, classify_http_error,
 };
 use crate::request::{Event, FailReason, Failure, Run, kind};
 
@@ -56,14 +56,14 @@ pub(super) async fn stream(
     let (turn, _) = run.turn();
     let mut delay = FIRST_DELAY;
     for attempt in 1.. {
-        let outgoing = Outgoing { turn, attempt, body: request.encode_body(*form) };
+        let outgoing = Outgoing { turn, attempt, api: form.api, body: request.encode_body(*form) };
         let sent = send(task, run, outgoing, total).await;
         let again = match sent {
             None => return,
             Some(Ok(incoming)) if (200..300).contains(&incoming.status) => {
                 // Should the reply turn out empty, this asks for the reason.
                 let body = request.encode_body(BodyForm { stream: false, ..*form });
-                let probe = Outgoing { turn, attempt: attempt + 1, body };
+                let probe = Outgoing { turn, attempt: attempt + 1, api: form.api, body };
                 return read_reply(task, run, toolbox, probe, incoming, total).await;
             }
             Some(Ok(incoming)) => {
@@ -89,7 +89,7 @@ pub(super) async fn stream(
                         return feed(task, run, toolbox, &mut events);
                     }
                     None => {
-                        let url = task.shared.transport.url();
+                        let url = task.url();
                         let failure = http_failure(url, status, &error, location.as_deref(), retry_after);
                         return task.fail(run, failure);
                     }
@@ -170,7 +170,7 @@ async fn send(
     let limit = task.shared.config.timers.headers.unwrap_or(default);
     let sent = send_within(task, run, outgoing, limit, total).await?;
     if sent.is_none() {
-        let url = task.shared.transport.url();
+        let url = task.url();
         let detail = format!("{url}: no response headers within {} (the worker's :headers)", seconds(limit));
         task.fail(run, Failure::new(FailReason::HeadersTimeout, kind::HEADERS_TIMEOUT, detail));
     }
@@ -185,7 +185,7 @@ async fn send_within(
     limit: Duration,
     total: Option<Instant>,
 ) -> Option<Option<Result<Incoming, TransportError>>> {
-    let Outgoing { turn, attempt, ref body } = outgoing;
+    let Outgoing { turn, attempt, ref body, .. } = outgoing;
     task.write(|at_ms| Line::Request { turn, attempt, at_ms, body: body.clone() });
     let sent = tokio::select! {
         biased;
@@ -223,8 +223,8 @@ async fn read_reply(
     mut incoming: Incoming,
     total: Option<Instant>,
 ) {
-    let mut decoder = StreamDecoder::new(toolbox.tools.iter().map(|tool| tool.name.clone()));
-    let url = task.shared.transport.url();
+    let mut decoder = StreamDecoder::new(probe.api, toolbox.tools.iter().map(|tool| tool.name.clone()));
+    let url = task.url();
     let mut timers = StreamTimers::new(&task.shared.config.timers);
     let mut guard = EchoGuard::default();
     let mut events = Vec::new();
@@ -289,13 +289,7 @@ async fn read_reply(
         return task.fail(run, echoed_key(url));
     }
     task.write(|at_ms| Line::End { at_ms, error });
-    if notes.skipped_frames > 0 {
-        let message = format!(
-            "{url}: {} of the stream could not be read and may have held text",
-            pieces(notes.skipped_frames)
-        );
-        task.publish_own(run, Event::Warning { message });
-    }
+    warn(task, run, &notes);
     let empty = events
         .iter()
         .any(|event| matches!(event, ChatEvent::Ended { reply } if reply.status == ReplyStatus::Empty));
@@ -321,6 +315,23 @@ async fn read_reply(
         return task.fail(run, Failure::new(FailReason::UnknownError, kind::STREAM_INCOMPLETE, detail));
     }
     feed(task, run, toolbox, &mut events);
+}
+
+/// Tells what of a reply was not read.
+fn warn(task: &Drive, run: &Run, notes: &StreamNotes) {
+    let url = task.url();
+    if notes.skipped_frames > 0 {
+        let message = format!(
+            "{url}: {} of the stream could not be read and may have held text",
+            pieces(notes.skipped_frames)
+        );
+        task.publish_own(run, Event::Warning { message });
+    }
+    if !notes.foreign_items.is_empty() {
+        let items = notes.foreign_items.join(", ");
+        let message = format!("{url}: the reply held {items}; only text and calls of functions are read");
+        task.publish_own(run, Event::Warning { message });
+    }
 }
 
 fn feed(task: &Drive, run: &mut Run, toolbox: &Toolbox, events: &mut Vec<ChatEvent>) {
@@ -462,9 +473,16 @@ fn http_failure(
             String::from("; set the key in OPENAI_API_KEY or in the variable that :api-key-env names")
         }
         (_, 300..400, Some(location)) => {
-            let endpoint = location.strip_suffix("/chat/completions").unwrap_or(location);
+            let endpoint = [Api::ChatCompletions, Api::Responses]
+                .iter()
+                .find_map(|api| location.strip_suffix(api_path(*api))?.strip_suffix('/'))
+                .unwrap_or(location);
             format!("; it redirects, which is not followed: give {endpoint} as the endpoint")
         }
+        (_, 404 | 405 | 501, _) if url.ends_with(api_path(Api::Responses)) => String::from(
+            "; check the model's name and the endpoint, which ends in /v1 as a rule; a server without the Responses \
+             API needs a worker without `:api responses`",
+        ),
         (_, 404 | 405, _) => {
             String::from("; check the model's name and the endpoint, which ends in /v1 as a rule")
         }

@@ -5,6 +5,7 @@
 
 mod bench;
 mod replay;
+mod responses;
 mod scripted;
 mod secrets;
 mod slots;

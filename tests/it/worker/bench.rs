@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use deftool::chat::Api;
 use deftool::request::{Event, FailReason, FinalState, Outcome, RunConfig};
 use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool::spec::Timers;
@@ -23,6 +24,7 @@ pub(super) fn config() -> WorkerConfig {
         slots: 1,
         keep_results: 10,
         llama_cpp: false,
+        api: Api::ChatCompletions,
         approvals: Approvals::default(),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use deftool::chat::Api;
 use deftool::worker::{Incoming, Outgoing, Transport, TransportError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -80,7 +81,7 @@ impl Transport for Scripted {
         .boxed()
     }
 
-    fn url(&self) -> &'static str {
+    fn url(&self, _: Api) -> &'static str {
         "http://scripted/v1/chat/completions"
     }
 }
