@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use deftool::chat::{ChatEvent, End, StreamDecoder};
+use deftool::chat::{Api, ChatEvent, End, StreamDecoder};
 use deftool::request::{BiosV1, Fallback, Run, RunConfig, RunStart};
 use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use divan::counter::{BytesCount, ItemsCount};
@@ -50,7 +50,7 @@ fn call_stream() -> Vec<Vec<u8>> {
 }
 
 fn decode<'a>(reads: impl Iterator<Item = &'a [u8]>) -> usize {
-    let mut decoder = StreamDecoder::new([String::from("f")]);
+    let mut decoder = StreamDecoder::new(Api::ChatCompletions, [String::from("f")]);
     let mut events: Vec<ChatEvent> = Vec::new();
     let mut count = 0;
     for read in reads {

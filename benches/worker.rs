@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use deftool::chat::Api;
 use deftool::request::{Event, RunConfig};
 use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool::spec::WorkerSpec;
@@ -54,7 +55,7 @@ impl Transport for Memory {
         .boxed()
     }
 
-    fn url(&self) -> &'static str {
+    fn url(&self, _: Api) -> &'static str {
         "http://memory/v1/chat/completions"
     }
 }

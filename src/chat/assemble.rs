@@ -32,6 +32,8 @@ const MAX_NAME_BYTES: usize = 256;
 pub(super) enum TooMuch {
     /// More calls than [`MAX_CALLS`].
     Calls,
+    /// More of anything else that a reply is made of.
+    Items,
     /// More bytes than there was room for.
     Bytes,
 }
@@ -154,28 +156,8 @@ impl Assembler {
     /// is a call of a tool that takes none; otherwise it was cut before they came.
     pub(super) fn finish(self, empty_is_whole: bool) -> Assembled {
         let slots = if self.slots.is_empty() { self.legacy.into_iter().collect() } else { self.slots };
-        let mut assembled = Assembled::default();
-        let mut ids = HashSet::new();
-        for slot in slots {
-            if slot.name.is_empty() && slot.arguments.trim().is_empty() {
-                continue;
-            }
-            let room = MAX_CALLS.saturating_sub(assembled.calls.len());
-            let mut id = slot.id.filter(|id| ids.insert(id.clone()));
-            let parsed = parse_arguments(&slot.arguments, empty_is_whole);
-            assembled.truncated |= parsed.truncated;
-            assembled.malformed |= parsed.malformed.is_some();
-            let objects = parsed.objects.into_iter().map(|value| RawArguments::Object { value });
-            assembled.is_cut |= parsed.is_cut;
-            for (number, arguments) in objects.chain(parsed.malformed).enumerate() {
-                if number == room {
-                    assembled.is_cut = true;
-                    break;
-                }
-                assembled.calls.push(RawCall { id: id.take(), name: slot.name.clone(), arguments });
-            }
-        }
-        assembled
+        let calls = slots.into_iter().map(|slot| (slot.id, slot.name, slot.arguments));
+        read_calls(calls, empty_is_whole)
     }
 
     fn on_entry(
@@ -291,6 +273,35 @@ impl Assembler {
     }
 }
 
+/// Parses calls whose id, name and arguments came whole or not at all.
+pub(super) fn read_calls(
+    calls: impl IntoIterator<Item = (Option<String>, String, String)>,
+    empty_is_whole: bool,
+) -> Assembled {
+    let mut assembled = Assembled::default();
+    let mut ids = HashSet::new();
+    for (id, name, arguments) in calls {
+        if name.is_empty() && arguments.trim().is_empty() {
+            continue;
+        }
+        let room = MAX_CALLS.saturating_sub(assembled.calls.len());
+        let mut id = id.filter(|id| ids.insert(id.clone()));
+        let parsed = parse_arguments(&arguments, empty_is_whole);
+        assembled.truncated |= parsed.truncated;
+        assembled.malformed |= parsed.malformed.is_some();
+        let objects = parsed.objects.into_iter().map(|value| RawArguments::Object { value });
+        assembled.is_cut |= parsed.is_cut;
+        for (number, arguments) in objects.chain(parsed.malformed).enumerate() {
+            if number == room {
+                assembled.is_cut = true;
+                break;
+            }
+            assembled.calls.push(RawCall { id: id.take(), name: name.clone(), arguments });
+        }
+    }
+    assembled
+}
+
 impl Slot {
     fn apply(&mut self, delta: &CallDelta<'_>, known_tools: &HashSet<String>) {
         if let Some(name) = delta.name
@@ -307,11 +318,7 @@ impl Slot {
     }
 
     fn push_name(&mut self, piece: &str) {
-        let mut room = MAX_NAME_BYTES.saturating_sub(self.name.len()).min(piece.len());
-        while !piece.is_char_boundary(room) {
-            room -= 1;
-        }
-        self.name.push_str(piece.get(..room).unwrap_or_default());
+        push_name(&mut self.name, piece);
     }
 
     fn push_arguments(&mut self, piece: &str) {
@@ -320,8 +327,17 @@ impl Slot {
     }
 }
 
+/// Adds to a name, as far as names go.
+pub(super) fn push_name(name: &mut String, piece: &str) {
+    let mut room = MAX_NAME_BYTES.saturating_sub(name.len()).min(piece.len());
+    while !piece.is_char_boundary(room) {
+        room -= 1;
+    }
+    name.push_str(piece.get(..room).unwrap_or_default());
+}
+
 /// The `arguments` field as JSON text: as it is if it is text already, nothing if it is missing or null.
-fn arguments_text<'a>(function: &'a Loose<'_>) -> std::borrow::Cow<'a, str> {
+pub(super) fn arguments_text<'a>(function: &'a Loose<'_>) -> std::borrow::Cow<'a, str> {
     match function.get("arguments") {
         None | Some(Loose::Null) => "".into(),
         Some(Loose::String(text)) => text.as_ref().into(),

@@ -9,10 +9,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{self, Deserialize, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Deserializer;
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
 use super::loose::Loose;
+use super::record::{Fill, Record, decode_record, skip_scalars};
 
 /// A chunk.
 #[derive(Debug, Default)]
@@ -56,19 +56,7 @@ pub(super) struct Delta<'a> {
 /// # Errors
 /// The bytes are not one JSON value.
 pub(super) fn decode_chunk(data: &[u8]) -> serde_json::Result<Chunk<'_>> {
-    // Checking the whole for UTF-8 at once is cheaper than string by string. Bytes that are not UTF-8 do no harm in
-    // fields that are skipped.
-    match str::from_utf8(data) {
-        Ok(text) => read_chunk(Deserializer::from_str(text)),
-        Err(_) => read_chunk(Deserializer::from_slice(data)),
-    }
-}
-
-fn read_chunk<'a, R: serde_json::de::Read<'a>>(mut json: Deserializer<R>) -> serde_json::Result<Chunk<'a>> {
-    let mut chunk = Chunk::default();
-    Fill(&mut chunk).deserialize(&mut json)?;
-    json.end()?;
-    Ok(chunk)
+    decode_record(data)
 }
 
 /// Text and reasoning of a `content` field: a string, or parts of which some are thinking.
@@ -155,7 +143,8 @@ fn add_part(part: &Loose<'_>, read: &mut Content<'_>) {
     read.thinking.to_mut().push_str(&inner.thinking);
 }
 
-fn is_error(error: &Loose<'_>) -> bool {
+/// Whether something is in an `error` field.
+pub(super) fn is_error(error: &Loose<'_>) -> bool {
     match error {
         Loose::Null | Loose::Bool(false) => false,
         Loose::Bool(true) | Loose::Number(_) => true,
@@ -165,22 +154,16 @@ fn is_error(error: &Loose<'_>) -> bool {
     }
 }
 
-/// An object that knows some of its members.
-trait Record<'de>: Default {
-    /// Takes the value of the member `key`, or leaves it (`false`) to be skipped.
-    fn take<A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<bool, A::Error>;
-}
-
 impl<'de> Record<'de> for Chunk<'de> {
-    fn take<A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<bool, A::Error> {
+    fn take<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
         match key {
-            Key::Choices => map.next_value_seed(FillChoices(&mut self.choices))?,
-            Key::Error => self.error = map.next_value()?,
-            Key::Object => self.is_error_object = map.next_value::<Loose<'de>>()?.as_text() == Some("error"),
+            "choices" => map.next_value_seed(FillChoices(&mut self.choices))?,
+            "error" => self.error = map.next_value()?,
+            "object" => self.is_error_object = map.next_value::<Loose<'de>>()?.as_text() == Some("error"),
             // Chunks may carry an empty usage; what an earlier field told stays.
-            Key::Usage => self.usage = map.next_value()?,
-            Key::Model => self.model = map.next_value()?,
-            Key::PromptProgress => self.prompt_progress = map.next_value()?,
+            "usage" => self.usage = map.next_value()?,
+            "model" => self.model = map.next_value()?,
+            "prompt_progress" => self.prompt_progress = map.next_value()?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -188,21 +171,21 @@ impl<'de> Record<'de> for Chunk<'de> {
 }
 
 impl<'de> Record<'de> for Choice<'de> {
-    fn take<A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<bool, A::Error> {
+    fn take<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
         match key {
-            Key::Index => self.index = map.next_value()?,
-            Key::Delta => {
+            "index" => self.index = map.next_value()?,
+            "delta" => {
                 if !map.next_value_seed(Fill(self.delta.insert(Delta::default())))? {
                     self.delta = None;
                 }
             }
-            Key::Message => {
+            "message" => {
                 let mut message = Box::default();
                 self.message = map.next_value_seed(Fill(&mut *message))?.then_some(message);
             }
-            Key::Text => self.text = map.next_value()?,
-            Key::FinishReason => self.finish_reason = map.next_value()?,
-            Key::Error => self.error = map.next_value()?,
+            "text" => self.text = map.next_value()?,
+            "finish_reason" => self.finish_reason = map.next_value()?,
+            "error" => self.error = map.next_value()?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -210,140 +193,15 @@ impl<'de> Record<'de> for Choice<'de> {
 }
 
 impl<'de> Record<'de> for Delta<'de> {
-    fn take<A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<bool, A::Error> {
+    fn take<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
         match key {
-            Key::Content => self.content = map.next_value()?,
-            Key::ReasoningContent => self.reasoning_content = map.next_value()?,
-            Key::Reasoning => self.reasoning = map.next_value()?,
-            Key::Refusal => self.refusal = map.next_value()?,
-            Key::ToolCalls => self.tool_calls = map.next_value()?,
-            Key::FunctionCall => self.function_call = map.next_value()?,
+            "content" => self.content = map.next_value()?,
+            "reasoning_content" => self.reasoning_content = map.next_value()?,
+            "reasoning" => self.reasoning = map.next_value()?,
+            "refusal" => self.refusal = map.next_value()?,
+            "tool_calls" => self.tool_calls = map.next_value()?,
+            "function_call" => self.function_call = map.next_value()?,
             _ => return Ok(false),
-        }
-        Ok(true)
-    }
-}
-
-/// The members that are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
-    Choices,
-    Error,
-    Object,
-    Usage,
-    Model,
-    PromptProgress,
-    Index,
-    Delta,
-    Message,
-    Text,
-    FinishReason,
-    Content,
-    ReasoningContent,
-    Reasoning,
-    Refusal,
-    ToolCalls,
-    FunctionCall,
-    Unknown,
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl Visitor<'_> for KeyVisitor {
-            type Value = Key;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member's name")
-            }
-
-            fn visit_str<E>(self, name: &str) -> Result<Key, E> {
-                Ok(match name {
-                    "choices" => Key::Choices,
-                    "error" => Key::Error,
-                    "object" => Key::Object,
-                    "usage" => Key::Usage,
-                    "model" => Key::Model,
-                    "prompt_progress" => Key::PromptProgress,
-                    "index" => Key::Index,
-                    "delta" => Key::Delta,
-                    "message" => Key::Message,
-                    "text" => Key::Text,
-                    "finish_reason" => Key::FinishReason,
-                    "content" => Key::Content,
-                    "reasoning_content" => Key::ReasoningContent,
-                    "reasoning" => Key::Reasoning,
-                    "refusal" => Key::Refusal,
-                    "tool_calls" => Key::ToolCalls,
-                    "function_call" => Key::FunctionCall,
-                    _ => Key::Unknown,
-                })
-            }
-        }
-        deserializer.deserialize_identifier(KeyVisitor)
-    }
-}
-
-/// Fills a record where it lies (moving these large structs about costs as much as parsing). The result tells whether
-/// there was an object; a value of another type leaves the record empty.
-struct Fill<'r, T>(&'r mut T);
-
-impl<'de, T: Record<'de>> DeserializeSeed<'de> for Fill<'_, T> {
-    type Value = bool;
-
-    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-/// The answers of a visitor to values that are neither a list nor an object.
-macro_rules! skip_scalars {
-    () => {
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("any JSON value")
-        }
-
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-
-        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-
-        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-
-        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-
-        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-
-        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-    };
-}
-
-impl<'de, T: Record<'de>> Visitor<'de> for Fill<'_, T> {
-    type Value = bool;
-
-    skip_scalars!();
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(false)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        while let Some(key) = map.next_key::<Key>()? {
-            if key == Key::Unknown || !self.0.take(key, &mut map)? {
-                map.next_value::<IgnoredAny>()?;
-            }
         }
         Ok(true)
     }

@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for LooseVisitor {
 }
 
 /// A member's name; `Cow` alone would always be copied.
-struct LooseKey<'a>(Cow<'a, str>);
+pub(super) struct LooseKey<'a>(pub(super) Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for LooseKey<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

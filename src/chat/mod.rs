@@ -1,4 +1,5 @@
-//! The wire of chat completions, without a socket: messages, request bodies, bytes → events, deltas → calls.
+//! The wire of chat completions and responses, without a socket: messages, request bodies, bytes → events, deltas →
+//! calls.
 //!
 //! Out goes a [`ChatRequest`], encoded; back come bytes, which a [`StreamDecoder`] turns into [`ChatEvent`]s, the last
 //! of which is the judged [`Reply`]. Servers differ; the deviations that are read here are recorded in `tests/wire`.
@@ -6,9 +7,11 @@
 //! | file | bytes to reply |
 //! |---|---|
 //! | [`sse`] | bytes → frames |
-//! | `loose`, `repair`, `chunk` | a frame's JSON → a chunk, whatever the types of its fields |
+//! | `loose`, `record`, `repair`, `chunk` | a frame's JSON → a chunk, whatever the types of its fields |
 //! | `assemble` | deltas → calls |
-//! | `decoder`, `sink` | all of it, and the verdict |
+//! | `completion` | chunks → events |
+//! | `responses` | the other API: its request body, its events → ours |
+//! | `decoder`, `sink`, `account` | all of it, and the verdict |
 //! | [`fallback`] | calls that a model writes into its text |
 //! | `http_error` | what a server says went wrong |
 //!
@@ -19,8 +22,10 @@
 //! | `shape`, `tool_offer` | messages and tools as a server takes them |
 //! | `swap` | what to send instead of what it refused |
 
+mod account;
 mod assemble;
 mod chunk;
+mod completion;
 mod decoder;
 mod dialect;
 mod event;
@@ -28,8 +33,10 @@ pub mod fallback;
 mod http_error;
 mod loose;
 mod message;
+mod record;
 mod repair;
 mod request_body;
+mod responses;
 mod shape;
 mod sink;
 pub mod sse;
@@ -37,8 +44,9 @@ mod swap;
 mod tool_offer;
 mod truncation;
 
+pub use account::MAX_REPLY_BYTES;
 pub use assemble::MAX_CALLS;
-pub use decoder::{End, MAX_REPLY_BYTES, StreamDecoder, StreamNotes};
+pub use decoder::{End, StreamDecoder, StreamNotes};
 pub use dialect::{Capabilities, DIALECTS, FACTS, Fact, Fate, Feature, dialect_name};
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 pub use http_error::classify_http_error;
@@ -47,3 +55,6 @@ pub use request_body::{BodyForm, ChatRequest};
 pub use swap::{Swap, Swaps, next_swap, refuses_tools};
 pub use tool_offer::demands_call;
 pub use truncation::silently_cut;
+
+/// Which of a server's interfaces a request goes to; both give the same [`ChatEvent`]s.
+pub use crate::spec::Api;

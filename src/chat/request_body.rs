@@ -1,4 +1,4 @@
-//! A chat request as the body of `POST /v1/chat/completions`.
+//! A chat request as the body of `POST /v1/chat/completions`, or of what [`super::responses`] makes of it.
 //!
 //! In: a [`ChatRequest`] and the [`BodyForm`] that its server takes. Out: JSON. Keys stand in a fixed order, so that
 //! two equal requests have equal bodies (prompt caches and recordings depend on it).
@@ -16,6 +16,7 @@ use super::message::Message;
 use super::shape::shape_messages;
 use super::swap::{Swap, Swaps, TOKEN_LIMITS};
 use super::tool_offer::{Offer, offer};
+use super::{Api, responses};
 use crate::spec::Dialect;
 
 /// A request for one reply.
@@ -37,6 +38,8 @@ pub struct ChatRequest {
 /// How a body is written: what its server takes, and what it taught by refusing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyForm {
+    /// Which API it goes to. What follows is of chat completions, but for `stream`.
+    pub api: Api,
     /// Stream the reply; off for the probe after an empty stream.
     pub stream: bool,
     /// What is known of the server.
@@ -47,7 +50,7 @@ pub struct BodyForm {
 
 impl Default for BodyForm {
     fn default() -> Self {
-        Self { stream: true, server: Capabilities::default(), swaps: Swaps::default() }
+        Self { api: Api::default(), stream: true, server: Capabilities::default(), swaps: Swaps::default() }
     }
 }
 
@@ -60,7 +63,14 @@ const PROGRESS_MEMBERS: [&str; 2] = ["cache_prompt", "return_progress"];
 impl ChatRequest {
     /// The body as JSON.
     pub fn encode_body(&self, form: BodyForm) -> Value {
-        let BodyForm { stream, server, swaps } = form;
+        match form.api {
+            Api::ChatCompletions => self.encode_completion(form),
+            Api::Responses => responses::encode_body(self, form),
+        }
+    }
+
+    fn encode_completion(&self, form: BodyForm) -> Value {
+        let BodyForm { stream, server, swaps, .. } = form;
         let Offer { tools, choice } = offer(self, form);
         let mut body = Map::new();
         body.insert(String::from("model"), json!(self.model));

@@ -196,7 +196,7 @@ impl Generation {
             let is_broken = matches!(loaded.script, ScriptState::Broken(_));
             !is_broken && list.as_ref().is_none_or(|list| list.contains(&loaded.tool.name.value))
         });
-        ToolSet::new(offered.map(|loaded| Arc::clone(loaded.entry())))
+        ToolSet::new(offered.map(|loaded| loaded.entry_for(worker.api)))
     }
 }
 

@@ -16,11 +16,11 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
 use crate::schema::rules::{INVALID_PATTERN, repeats};
 use crate::schema::{
-    Target, ToolEntry, check_count, check_target, check_tool, compile_tool, emit_definition,
+    Target, ToolEntry, check_count, check_target, check_tool, compile_tool, compile_tool_for, emit_definition,
 };
 use crate::script::Script;
 use crate::spec::rules::lone_backslash;
-use crate::spec::{FileKind, McpServer, Tool, ToolKind, WorkerSpec, lower};
+use crate::spec::{Api, FileKind, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
 use crate::syntax::rules::{STRAY_CLOSER, UNCLOSED};
 use crate::text::{Location, SourceFile, SourceId, Sources, Span};
@@ -67,6 +67,11 @@ impl LoadedTool {
     /// What a request holds of it.
     pub fn entry(&self) -> &Arc<ToolEntry> {
         self.entry.get_or_init(|| Arc::new(compile_tool(&self.tool)))
+    }
+
+    /// What a request to `api` holds of it.
+    pub fn entry_for(&self, api: Api) -> Arc<ToolEntry> {
+        compile_tool_for(api, &self.tool).map_or_else(|| Arc::clone(self.entry()), Arc::new)
     }
 
     /// Takes over from `before` what would be the same: what a request holds of it is costly to make, and the states

@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::examples::{check_calls, check_defaults};
 use super::locate::locate_near;
 use super::plain::is_plain;
-use super::target::emit_definition;
+use super::target::{Target, description_for, emit_definition};
 use super::walk::schemas_of;
 use super::{SchemaError, ToolEntry, ecma, references, rules};
 use crate::diagnostic::Diagnostic;
-use crate::spec::Tool;
 use crate::spec::keywords::{self, Takes};
+use crate::spec::{Api, Tool};
 use crate::text::Location;
 
 /// What a request holds of `tool`. A keyword that is no JSON Schema is still sent and not enforced.
@@ -18,6 +18,24 @@ pub fn compile_tool(tool: &Tool) -> ToolEntry {
     let (mut entry, _) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
     entry.confirm = tool.confirm;
     entry
+}
+
+/// The same for a request to `api`; `None` where a chat completion holds the same: only the description that
+/// `:targets` gives may be another.
+pub fn compile_tool_for(api: Api, tool: &Tool) -> Option<ToolEntry> {
+    let target = match api {
+        Api::ChatCompletions => Target::OpenAi,
+        Api::Responses => Target::OpenAiResponses,
+    };
+    let description = description_for(target, tool).0;
+    if description == description_for(Target::OpenAi, tool).0 {
+        return None;
+    }
+    let mut entry = compile_tool(tool);
+    if let Some(told) = entry.definition.pointer_mut("/function/description") {
+        *told = Value::from(description);
+    }
+    Some(entry)
 }
 
 /// What is wrong with the schema of `tool`, its defaults and its examples.

@@ -27,7 +27,7 @@ mod tool_set;
 mod validate;
 mod walk;
 
-pub use compile::{check_tool, compile_tool};
+pub use compile::{check_tool, compile_tool, compile_tool_for};
 pub use examples::{Example, Expected, Refusal, try_examples};
 pub use fuzz::{Fuzzer, Wrong, shrink};
 pub use gptel::emit_gptel;

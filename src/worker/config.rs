@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::calls::Approvals;
 use super::endpoint::Endpoint;
-use crate::chat::Capabilities;
+use crate::chat::{Api, Capabilities};
 use crate::request::{BiosProvider, BiosV1, RunConfig};
 use crate::spec::{Timers, WorkerSpec};
 
@@ -19,6 +19,8 @@ pub struct WorkerConfig {
     pub slots: usize,
     /// Terminal results kept until released.
     pub keep_results: usize,
+    /// Which of its interfaces is used.
+    pub api: Api,
     /// Whose server it is, and what it told of itself.
     pub server: Capabilities,
     /// Makes the engine's own system message.
@@ -51,6 +53,7 @@ impl WorkerConfig {
             timers: spec.timers.clone(),
             slots: spec.slots,
             keep_results: spec.keep_results,
+            api: spec.api,
             server: Capabilities::of(spec.dialect.unwrap_or_default()),
             bios: Arc::new(BiosV1),
             approvals: Approvals::default(),

@@ -30,7 +30,8 @@ pub(super) struct Drive {
 /// Drives `run` to its end.
 pub(super) async fn drive(task: Drive, mut run: Run) {
     let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
-    let mut form = BodyForm { stream: true, server: task.shared.config.server, swaps: task.swaps };
+    let config = &task.shared.config;
+    let mut form = BodyForm { api: config.api, stream: true, server: config.server, swaps: task.swaps };
     let mut toolbox = task.shared.tools.current();
     task.publish(&mut run);
     loop {
@@ -60,6 +61,11 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
 }
 
 impl Drive {
+    /// Where requests go, as messages name it.
+    pub(super) fn url(&self) -> &str {
+        self.shared.transport.url(self.shared.config.api)
+    }
+
     /// Passes on what the machine said.
     pub(super) fn publish(&self, run: &mut Run) {
         let events = run.take_events();

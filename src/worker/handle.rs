@@ -67,6 +67,7 @@ impl Worker {
         config.run.model.clone_from(&session.model);
         config.run.parallel_tool_calls_supported = session.parallel_tool_calls;
         config.server = session.server;
+        config.api = session.api;
         config.slots = 1;
         let transport: Arc<dyn Transport> = Arc::<ReplayTransport>::clone(&replay);
         Self::build(config, tools, transport, Some(replay))

@@ -11,7 +11,8 @@ use reqwest::{Client, Response, Url};
 use super::detect::server_page;
 use super::probe::{ProbeError, Prober};
 use super::redact::Redactor;
-use super::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError};
+use super::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError, api_path};
+use crate::chat::Api;
 
 /// A connection that was idle for longer is not used again: common servers close theirs after 5 s, and a request that
 /// meets the close is lost.
@@ -20,21 +21,27 @@ const MAX_IDLE: Duration = Duration::from_secs(3);
 /// A server that works on a prompt answers between two batches.
 const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
-/// Sends to `{base}/chat/completions`.
+/// Sends to `{base}/chat/completions` or `{base}/responses`, as the request says.
 pub struct HttpTransport {
     client: Client,
-    url: Url,
     base: Url,
-    /// The URL as messages name it.
-    shown: String,
+    completions: Target,
+    responses: Target,
     key: Option<String>,
     redactor: Redactor,
+}
+
+/// Where requests to one API go.
+struct Target {
+    url: Url,
+    /// The URL as messages name it.
+    shown: String,
 }
 
 /// Without the key.
 impl std::fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpTransport").field("url", &self.shown).finish_non_exhaustive()
+        f.debug_struct("HttpTransport").field("url", &self.completions.shown).finish_non_exhaustive()
     }
 }
 
@@ -45,24 +52,34 @@ impl HttpTransport {
     /// # Errors
     /// When `base` is no HTTP URL, or TLS cannot be set up; in a sentence.
     pub fn new(base: &str, key: Option<String>, connect: Duration) -> Result<Self, String> {
-        let url = endpoint_url(base, "chat/completions")?;
+        let url = endpoint_url(base, api_path(Api::ChatCompletions))?;
         if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
             let message =
                 "the API key holds a blank or a character that no HTTP header takes; was it copied whole?";
             return Err(String::from(message));
         }
+        let responses = endpoint_url(base, api_path(Api::Responses))?;
         let base = endpoint_url(base, "")?;
         let client = build_client(&url, connect)?;
         let redactor = Redactor::new(key.as_deref());
-        let shown = redactor.text(&shown_url(&url));
-        Ok(Self { client, url, base, shown, key, redactor })
+        let target = |url: Url| Target { shown: redactor.text(&shown_url(&url)), url };
+        let (completions, responses) = (target(url), target(responses));
+        Ok(Self { client, base, completions, responses, key, redactor })
+    }
+
+    fn target(&self, api: Api) -> &Target {
+        match api {
+            Api::ChatCompletions => &self.completions,
+            Api::Responses => &self.responses,
+        }
     }
 
     async fn exchange(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
         let body = serde_json::to_vec(&outgoing.body).unwrap_or_default();
+        let Target { url, shown } = self.target(outgoing.api);
         let mut request = self
             .client
-            .post(self.url.clone())
+            .post(url.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream")
             // A compressed stream would come in lumps.
@@ -72,9 +89,8 @@ impl HttpTransport {
             request = request.bearer_auth(key);
         }
         let redactor = self.redactor.clone();
-        let response =
-            request.send().await.map_err(|error| describe_error(&error, &self.shown, &redactor))?;
-        let url = self.shown.clone();
+        let response = request.send().await.map_err(|error| describe_error(&error, shown, &redactor))?;
+        let url = shown.clone();
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         Ok(Incoming {
             status: response.status().as_u16(),
@@ -109,8 +125,8 @@ impl Transport for HttpTransport {
         .boxed()
     }
 
-    fn url(&self) -> &str {
-        &self.shown
+    fn url(&self, api: Api) -> &str {
+        &self.target(api).shown
     }
 
     fn holds_secret(&self, text: &str) -> bool {

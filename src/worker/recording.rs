@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::redact::Redactor;
-use crate::chat::{Capabilities, Message, Swaps};
+use crate::chat::{Api, Capabilities, Message, Swaps};
 use crate::request::Failure;
 
 /// Version of the format.
@@ -31,6 +31,9 @@ pub struct Session {
     pub conversation: Vec<Message>,
     /// Where the requests went, as messages name it.
     pub url: String,
+    /// The API they went to; recordings that do not tell are of chat completions.
+    #[serde(default)]
+    pub api: Api,
     /// The model's name.
     pub model: String,
     /// Whose server it is, and what it told of itself.

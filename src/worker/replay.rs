@@ -12,6 +12,7 @@ use super::clock::Clock;
 use super::compare::differences;
 use super::recording::{Line, Recording, Stopped};
 use super::transport::{Incoming, Outgoing, Transport, TransportError};
+use crate::chat::Api;
 
 /// Answers requests from a recording. Needs no network and makes no probe.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl ReplayTransport {
     }
 
     fn answer(&self, outgoing: &Outgoing) -> Result<Incoming, TransportError> {
-        let Outgoing { turn, attempt, body } = outgoing;
+        let Outgoing { turn, attempt, body, .. } = outgoing;
         let start = self.recording.lines.iter().position(
             |line| matches!(line, Line::Request { turn: t, attempt: a, .. } if t == turn && a == attempt),
         );
@@ -140,7 +141,7 @@ impl Transport for ReplayTransport {
         std::future::ready(self.answer(&outgoing)).boxed()
     }
 
-    fn url(&self) -> &str {
+    fn url(&self, _: Api) -> &str {
         &self.recording.session.url
     }
 }

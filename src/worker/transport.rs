@@ -7,15 +7,18 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 
+use crate::chat::Api;
 use crate::request::Failure;
 
-/// One chat completions request on its way out.
+/// One request on its way out.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
     /// Which turn of the request, from 1.
     pub turn: u32,
     /// Which try of that turn, from 1.
     pub attempt: u32,
+    /// The API it goes to.
+    pub api: Api,
     /// The body.
     pub body: Value,
 }
@@ -99,11 +102,19 @@ pub trait Transport: Send + Sync {
         std::future::ready(Look::Missing).boxed()
     }
 
-    /// Where it sends them, as messages name it: without user and password.
-    fn url(&self) -> &str;
+    /// Where it sends those to `api`, as messages name it: without user and password.
+    fn url(&self, api: Api) -> &str;
 
     /// Whether `text` holds what this transport must keep to itself, such as an API key.
     fn holds_secret(&self, _text: &str) -> bool {
         false
+    }
+}
+
+/// An API's path beneath the base URL.
+pub(super) fn api_path(api: Api) -> &'static str {
+    match api {
+        Api::ChatCompletions => "chat/completions",
+        Api::Responses => "responses",
     }
 }

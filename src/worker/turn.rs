@@ -86,13 +86,13 @@ impl Turn<'_> {
         let (turn, _) = self.run.turn();
         for attempt in 1.. {
             let body = request.encode_body(*form);
-            let sent = self.send(Outgoing { turn, attempt, body: body.clone() }).await?;
+            let sent = self.send(Outgoing { turn, attempt, api: form.api, body: body.clone() }).await?;
             let again = match sent {
                 Ok(open) if (200..300).contains(&open.incoming.status) => {
                     self.learn(*form);
                     // Should the reply turn out empty, this asks for the reason.
                     let whole = request.encode_body(BodyForm { stream: false, ..*form });
-                    let probe = Outgoing { turn, attempt: attempt + 1, body: whole };
+                    let probe = Outgoing { turn, attempt: attempt + 1, api: form.api, body: whole };
                     return self.read_reply(&body, probe, open).await;
                 }
                 Ok(open) => self.judge_refusal(*form, &body, attempt, open).await?,
@@ -165,7 +165,7 @@ impl Turn<'_> {
             self.feed_failed(error);
             return Err(Over);
         }
-        let url = self.task.shared.transport.url();
+        let url = self.task.url();
         let failure = failure::of_status(url, status, &error, location.as_deref(), retry_after);
         Err(self.fail(failure))
     }
@@ -216,7 +216,7 @@ impl Turn<'_> {
         if let Some(sent) = self.send_within(outgoing, limit).await? {
             return Ok(sent);
         }
-        let url = self.task.shared.transport.url();
+        let url = self.task.url();
         let detail = format!("{url}: no response headers within {} (the worker's :headers)", seconds(limit));
         Err(self.fail(Failure::new(FailReason::HeadersTimeout, kind::HEADERS_TIMEOUT, detail)))
     }
@@ -228,7 +228,7 @@ impl Turn<'_> {
         limit: Duration,
     ) -> Result<Option<Result<Open, TransportError>>, Over> {
         let task = self.task;
-        let Outgoing { turn, attempt, ref body } = outgoing;
+        let Outgoing { turn, attempt, ref body, .. } = outgoing;
         task.write(|at_ms| Line::Request { turn, attempt, at_ms, body: body.clone() });
         let mut exchange = Exchange::begin(&task.shared, task.clock.is_recorded());
         let sent = tokio::select! {

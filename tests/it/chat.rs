@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use deftool::chat::{
-    ChatEvent, End, RawArguments, Reply, ReplyStatus, ServerErrorKind, StreamDecoder, StreamNotes,
+    Api, ChatEvent, End, RawArguments, Reply, ReplyStatus, ServerErrorKind, StreamDecoder, StreamNotes,
     classify_http_error,
 };
 use proptest::prelude::*;
@@ -24,6 +24,16 @@ struct Expected {
     /// `Some(Null)`: it must be absent. `None`: the case does not care.
     #[serde(default, deserialize_with = "present")]
     finish_reason: Option<Value>,
+    /// The ids of the calls, where the case cares; so are the following.
+    ids: Option<Value>,
+    /// Tokens of prompt and reply.
+    usage: Option<Value>,
+    model: Option<String>,
+    /// Kind and message of the server's error.
+    error: Option<Value>,
+    /// Kinds of items that are passed over; none, if the case does not say.
+    #[serde(default)]
+    foreign: Vec<String>,
 }
 
 fn yes() -> bool {
@@ -36,6 +46,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 
 struct Case {
     name: String,
+    api: Api,
     body: Vec<u8>,
     expected: Expected,
 }
@@ -82,6 +93,7 @@ fn cases() -> Vec<Case> {
         let expected = fs::read(with_suffix(&stem, ".expect.json")).unwrap();
         let name = stem.strip_prefix(&root).unwrap().display().to_string();
         Case {
+            api: if name.starts_with("responses") { Api::Responses } else { Api::ChatCompletions },
             body,
             expected: serde_json::from_slice(&expected).unwrap_or_else(|e| panic!("{name}: {e}")),
             name,
@@ -91,7 +103,11 @@ fn cases() -> Vec<Case> {
 }
 
 fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>, end: End, tools: &[&str]) -> Reading {
-    let mut decoder = StreamDecoder::new(tools.iter().map(|&name| name.to_owned()));
+    read_api(Api::ChatCompletions, pieces, end, tools)
+}
+
+fn read_api<'a>(api: Api, pieces: impl Iterator<Item = &'a [u8]>, end: End, tools: &[&str]) -> Reading {
+    let mut decoder = StreamDecoder::new(api, tools.iter().map(|&name| name.to_owned()));
     let mut events = Vec::new();
     for piece in pieces {
         let from = events.len();
@@ -172,6 +188,21 @@ fn assert_as_expected(case: &Case, reading: &Reading, how: &str) {
     if let Some(reason) = &expected.finish_reason {
         assert_eq!(&json!(reading.reply.finish_reason), reason, "{name} {how}");
     }
+    if let Some(ids) = &expected.ids {
+        let found: Vec<_> = reading.reply.calls.iter().map(|call| &call.id).collect();
+        assert_eq!(&json!(found), ids, "{name} {how}");
+    }
+    if let Some(usage) = &expected.usage {
+        let found = reading.reply.usage.map(|usage| (usage.prompt_tokens, usage.completion_tokens));
+        assert_eq!(&json!(found), usage, "{name} {how}");
+    }
+    if let Some(model) = &expected.model {
+        assert_eq!(reading.reply.model.as_ref(), Some(model), "{name} {how}");
+    }
+    if let (Some(expected), ReplyStatus::ServerError { error }) = (&expected.error, &reading.reply.status) {
+        assert_eq!(&json!([error.kind, error.message]), expected, "{name} {how}");
+    }
+    assert_eq!(reading.notes.foreign_items, expected.foreign, "{name} {how}");
 }
 
 #[test]
@@ -184,14 +215,14 @@ fn every_case_whole_and_in_pieces() {
         for tools in [&["get_weather", "now"][..], &[]] {
             for step in [usize::MAX, 7, 3, 1] {
                 let pieces = case.body.chunks(step.min(case.body.len().max(1)));
-                let reading = read_pieces(pieces, end(case.expected.transport_ok), tools);
+                let reading = read_api(case.api, pieces, end(case.expected.transport_ok), tools);
                 assert_as_expected(case, &reading, &format!("in steps of {step} with {tools:?}"));
             }
         }
     }
-    assert!(cases.len() >= 190, "only {} cases were found", cases.len());
+    assert!(cases.len() >= 290, "only {} cases were found", cases.len());
     for (status, at_least) in [
-        ("ok", 140),
+        ("ok", 210),
         ("error:tool_args_truncated", 7),
         ("error:server", 15),
         ("error:incomplete", 7),
@@ -207,7 +238,7 @@ fn small_cases_at_every_split_in_two() {
     for case in cases().iter().filter(|case| case.body.len() < 1000) {
         for at in 0..=case.body.len() {
             let (head, tail) = case.body.split_at(at);
-            let reading = read_pieces([head, tail].into_iter(), end(case.expected.transport_ok), &[]);
+            let reading = read_api(case.api, [head, tail].into_iter(), end(case.expected.transport_ok), &[]);
             assert_as_expected(case, &reading, &format!("split at {at}"));
         }
     }
@@ -216,8 +247,10 @@ fn small_cases_at_every_split_in_two() {
 #[test]
 fn a_stream_cut_anywhere_never_claims_more_than_it_holds() {
     for case in cases().iter().filter(|case| case.body.len() < 2000 && case.expected.status == "ok") {
-        for at in 0..case.body.len() {
-            let reading = read_pieces([&case.body[..at]].into_iter(), end(false), &[]);
+        // The events of a response are long.
+        let step = if case.api == Api::Responses { 5 } else { 1 };
+        for at in (0..case.body.len()).step_by(step) {
+            let reading = read_api(case.api, [&case.body[..at]].into_iter(), end(false), &[]);
             assert!(case.expected.text.starts_with(&reading.text), "{} cut at {at}", case.name);
             if reading.reply.status == ReplyStatus::Complete {
                 assert_eq!(reading.text, case.expected.text, "{} cut at {at}", case.name);
@@ -292,7 +325,7 @@ fn progress_usage_model_and_call_deltas() {
         r#"data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}"#,
         "\n\n",
     );
-    let mut decoder = StreamDecoder::new([]);
+    let mut decoder = StreamDecoder::new(Api::ChatCompletions, []);
     let mut events = vec![ChatEvent::Text { text: String::from("the caller's own") }];
     decoder.feed(body.as_bytes(), &mut events);
     decoder.finish(End::Clean, &mut events);
@@ -442,36 +475,136 @@ fn a_reply_that_is_too_long_ends_there() {
     }
 }
 
+/// An event of a response's stream.
+fn event(event: &Value) -> String {
+    format!("data: {event}\n\n")
+}
+
+fn read_response(events: &[String]) -> Reading {
+    read_api(Api::Responses, events.iter().map(String::as_bytes), End::Clean, &["f"])
+}
+
+fn function_call(number: usize, arguments: &str) -> Value {
+    json!({"type": "function_call", "id": format!("fc_{number}"), "call_id": format!("c{number}"), "name": "f",
+           "arguments": arguments})
+}
+
+#[test]
+fn a_response_of_too_much_ends_there() {
+    let started = std::time::Instant::now();
+    let text = event(&json!({"type": "response.output_text.delta", "item_id": "m", "delta": "a"}));
+    let last = event(&json!({"type": "response.output_text.delta", "item_id": "m", "delta": "b"}));
+    let read = |events: Vec<String>| {
+        let all: Vec<String> = [text.clone()].into_iter().chain(events).chain([last.clone()]).collect();
+        read_response(&all)
+    };
+    let too_many = "the reply makes more than 1000 tool calls; what followed was not read";
+    let done = |n| event(&json!({"type": "response.output_item.done", "item": function_call(n, "{}")}));
+    let grown = |n| {
+        event(&json!({"type": "response.function_call_arguments.delta", "output_index": n, "delta": "{}"}))
+    };
+    // As many as may be, each told again and again.
+    let whole = read((0..20_000).map(|n| done(n % 1_000)).collect());
+    assert_eq!((whole.reply.status, whole.reply.calls.len()), (ReplyStatus::Complete, 1_000));
+    for many in [(0..40_000).map(done).collect::<Vec<_>>(), (0..40_000).map(grown).collect()] {
+        let many = read(many);
+        assert_eq!((server_error(&many), many.text.as_str()), (too_many, "a"));
+        assert_eq!(many.reply.calls.len(), 1_000);
+    }
+    // In the last event, and glued in one call.
+    let all: Vec<Value> = (0..40_000).map(|n| function_call(n, "{}")).collect();
+    let end = |output: &[Value]| {
+        event(&json!({"type": "response.completed", "response": {"status": "completed", "output": output}}))
+    };
+    let objects: Vec<String> = (0..40_000).map(|n| format!(r#"{{"a":{n}}}"#)).collect();
+    let glued = function_call(0, &objects.concat());
+    for output in [&all[..], &[glued]] {
+        let many = read(vec![end(output)]);
+        assert_eq!((server_error(&many), many.reply.calls.len()), (too_many, 1_000));
+    }
+    // Messages and reasoning without an end, each of an id and an index of its own.
+    for kind in ["message", "reasoning"] {
+        let added = |n: usize| {
+            let item = json!({"type": kind, "id": format!("i{n}")});
+            event(&json!({"type": "response.output_item.added", "output_index": n, "item": item}))
+        };
+        let many = read((0..40_000).map(added).collect());
+        assert!(server_error(&many).contains("more than 1000 items"), "{many:?}");
+    }
+    // Items that nobody reads cost nothing and are told a few times.
+    let foreign = |n: usize| {
+        event(&json!({"type": "response.output_item.done", "item": {"type": format!("kind_{n}"), "id": "x"}}))
+    };
+    let many = read((0..40_000).map(foreign).collect());
+    assert_eq!((many.text.as_str(), many.notes.foreign_items.len()), ("ab", 8));
+    assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_response_that_is_too_long_ends_there() {
+    let mib = "x".repeat(1 << 20);
+    let of = |kind: &str| event(&json!({"type": kind, "item_id": "i", "output_index": 0, "delta": mib}));
+    let whole = |n: usize| {
+        let arguments = format!("\"{}\"", mib.repeat(4));
+        event(&json!({"type": "response.output_item.done", "item": function_call(n, &arguments)}))
+    };
+    let cases = [
+        (vec![of("response.output_text.delta"); 66], 64 << 20),
+        (vec![of("response.function_call_arguments.delta"); 66], 0),
+        ((0..17).map(whole).collect(), 0),
+    ];
+    for (events, text) in cases {
+        let reading = read_response(&events);
+        assert_eq!(server_error(&reading), "the reply is longer than 64 MiB; what followed was not read");
+        assert_eq!(reading.text.len(), text);
+    }
+    // What is told twice is counted once.
+    let large = mib.repeat(18);
+    let call = function_call(0, &format!("\"{large}\""));
+    let reading = read_response(&[
+        event(&json!({"type": "response.output_text.delta", "item_id": "i", "delta": large})),
+        event(&json!({"type": "response.output_text.done", "item_id": "i", "text": large})),
+        event(&json!({"type": "response.output_item.done", "item": call})),
+        event(&json!({"type": "response.completed", "response": {"output": [call]}})),
+    ]);
+    assert_eq!((reading.reply.status, reading.text.len()), (ReplyStatus::Complete, large.len()));
+}
+
+fn bodies() -> Vec<(Api, Vec<u8>)> {
+    cases().into_iter().map(|case| (case.api, case.body)).collect()
+}
+
 proptest! {
     // The cases are whole streams; more of them is a matter of `PROPTEST_CASES`.
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
 
     #[test]
     fn any_split_gives_the_same_reading(
-        case in prop::sample::select(cases().into_iter().map(|case| case.body).collect::<Vec<_>>()),
+        case in prop::sample::select(bodies()),
         cuts in prop::collection::vec(any::<usize>(), 0..20),
         is_clean in any::<bool>(),
     ) {
-        let whole = read_pieces([&case[..]].into_iter(), end(is_clean), &["get_weather"]);
-        let pieces = read_pieces(cut(&case, &cuts), end(is_clean), &["get_weather"]);
+        let (api, case) = case;
+        let whole = read_api(api, [&case[..]].into_iter(), end(is_clean), &["get_weather"]);
+        let pieces = read_api(api, cut(&case, &cuts), end(is_clean), &["get_weather"]);
         prop_assert_eq!(whole, pieces);
     }
 
     #[test]
     fn a_damaged_stream_never_panics_and_splits_alike(
-        case in prop::sample::select(cases().into_iter().map(|case| case.body).collect::<Vec<_>>()),
+        case in prop::sample::select(bodies()),
         damage in prop::collection::vec((any::<usize>(), any::<u8>()), 1..8),
         cuts in prop::collection::vec(any::<usize>(), 0..20),
     ) {
-        let mut body = case;
+        let (api, mut body) = case;
         for (at, byte) in damage {
             let len = body.len().max(1);
             if let Some(target) = body.get_mut(at % len) {
                 *target = byte;
             }
         }
-        let whole = read_pieces([&body[..]].into_iter(), End::Clean, &[]);
-        prop_assert_eq!(whole, read_pieces(cut(&body, &cuts), End::Clean, &[]));
+        let whole = read_api(api, [&body[..]].into_iter(), End::Clean, &[]);
+        prop_assert_eq!(whole, read_api(api, cut(&body, &cuts), End::Clean, &[]));
     }
 
     #[test]
@@ -479,11 +612,33 @@ proptest! {
         body in prop::collection::vec(any::<u8>(), 0..300),
         prefix in prop::sample::select(vec!["", "data: ", "{", "[", "data: {\"choices\":[{\"delta\":", "\u{feff}"]),
         cuts in prop::collection::vec(any::<usize>(), 0..8),
+        api in prop::sample::select(vec![Api::ChatCompletions, Api::Responses]),
     ) {
         let body = [prefix.as_bytes(), &body].concat();
-        let whole = read_pieces([&body[..]].into_iter(), End::Clean, &[]);
-        prop_assert_eq!(whole, read_pieces(cut(&body, &cuts), End::Clean, &[]));
+        let whole = read_api(api, [&body[..]].into_iter(), End::Clean, &[]);
+        prop_assert_eq!(whole, read_api(api, cut(&body, &cuts), End::Clean, &[]));
         let _ = classify_http_error(500, &body);
+    }
+
+    #[test]
+    fn events_of_any_shape_never_panic(
+        values in prop::collection::vec((prop::sample::select(EVENTS.to_vec()), odd_json(), odd_json()), 1..8),
+        cuts in prop::collection::vec(any::<usize>(), 0..8),
+    ) {
+        let frame = |(kind, value, other): &(&str, Value, Value)| {
+            let mut members = json!({
+                "type": kind, "item_id": other, "output_index": other, "content_index": other, "delta": value,
+                "text": value, "arguments": value, "part": value, "item": value, "response": {"output": [value, other]},
+            });
+            if let (Some(members), Value::Object(more)) = (members.as_object_mut(), value) {
+                members.extend(more.clone());
+            }
+            event(&members)
+        };
+        let body = values.iter().map(frame).collect::<Vec<_>>().concat();
+        let whole = read_api(Api::Responses, [body.as_bytes()].into_iter(), End::Clean, &["f"]);
+        prop_assert_eq!(whole.notes.skipped_frames, 0);
+        prop_assert_eq!(whole, read_api(Api::Responses, cut(body.as_bytes(), &cuts), End::Clean, &["f"]));
     }
 
     #[test]
@@ -499,6 +654,23 @@ proptest! {
         prop_assert_eq!(reading.notes.skipped_frames, 0);
     }
 }
+
+const EVENTS: [&str; 14] = [
+    "",
+    "error",
+    "response.created",
+    "response.output_item.added",
+    "response.output_item.done",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.content_part.done",
+    "response.reasoning_text.delta",
+    "response.reasoning_summary_text.delta",
+    "response.function_call_arguments.delta",
+    "response.function_call_arguments.done",
+    "response.completed",
+    "response.incomplete",
+];
 
 /// JSON made of the names that the decoder knows, with values of any type.
 fn odd_json() -> impl Strategy<Value = Value> {
@@ -522,14 +694,31 @@ fn odd_json() -> impl Strategy<Value = Value> {
         "finish_reason",
         "message",
         "prompt_tokens",
+        "call_id",
+        "output",
+        "status",
+        "summary",
     ];
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
-        prop::sample::select(vec!["", "f", "{\"a\":1}", "{", "\"{}\"", "é\u{2028}", "thinking", "stop"])
-            .prop_map(Value::from),
+        prop::sample::select(vec![
+            "",
+            "f",
+            "{\"a\":1}",
+            "{",
+            "\"{}\"",
+            "é\u{2028}",
+            "thinking",
+            "stop",
+            "message",
+            "function_call",
+            "reasoning",
+            "incomplete"
+        ])
+        .prop_map(Value::from),
     ];
     leaf.prop_recursive(5, 40, 5, move |inner| {
         prop_oneof![

@@ -172,6 +172,62 @@ fn the_quickstart_completes_with_one_call_a_streamed_answer_and_one_signal() {
     assert!(finished["usage"]["completion_tokens"].as_u64().unwrap() > 10);
 }
 
+/// The quickstart, with another worker.
+fn quickstart_with(worker: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["specs/weather.eld", "scripts/get_weather.lua"] {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::copy(quickstart().join(name), path).unwrap();
+    }
+    std::fs::write(folder.path().join("specs/worker.eld"), worker).unwrap();
+    folder
+}
+
+#[test]
+fn the_quickstart_completes_over_the_responses_api_and_plays_again() {
+    let Some(endpoint) = shared() else { return };
+    let project = quickstart_with(
+        "(defworker :name \"w\" :api responses :params (:temperature 0 :seed 1 :max-tokens 300))",
+    );
+    let file = project.path().join("session.jsonl");
+    let file = file.to_str().unwrap();
+    let run = ["run", PROMPT, "--json", "--record", file];
+    let live = deftool(&run, project.path(), Some(endpoint)).output().unwrap();
+    let told = events(&live);
+    assert_eq!(live.status.code(), Some(0), "{told:#?}");
+    let calls = of_type(&told, "tool_call");
+    assert_eq!((calls.len(), &calls[0]["name"]), (1, &json!("get_weather")));
+    assert_eq!(calls[0]["arguments"]["location"], "Paris");
+    assert!(of_type(&told, "text").len() > 3, "the answer streams");
+    let finished = told.last().unwrap();
+    assert_eq!((&finished["state"], &finished["finish_reason"]), (&json!("completed"), &json!("stop")));
+    assert!(finished["text"].as_str().unwrap().contains("21"), "{finished}");
+    assert_eq!(finished["signals"][0]["tool_name"], "task_complete");
+    assert!(finished["usage"]["completion_tokens"].as_u64().unwrap() > 10, "{finished}");
+    let recording = std::fs::read_to_string(file).unwrap();
+    assert!(recording.contains("/v1/responses") && recording.contains("response.output_text.delta"));
+
+    let replayed = deftool(&["run", "--json", "--replay", file], project.path(), None).output().unwrap();
+    assert_eq!(replayed.status.code(), Some(0));
+    assert_eq!(told, events(&replayed));
+}
+
+#[test]
+fn a_prompt_that_is_too_long_for_the_responses_api_is_told_as_that() {
+    let Some(endpoint) = shared() else { return };
+    let project = quickstart_with("(defworker :name \"w\" :api responses)");
+    let prompt = "a b c ".repeat(3000);
+    let output = deftool(&["run", &prompt, "--json"], project.path(), Some(endpoint)).output().unwrap();
+    let told = events(&output);
+    let finished = told.last().unwrap();
+    assert_eq!(
+        (output.status.code(), &finished["kind"]),
+        (Some(1), &json!("context_overflow")),
+        "{finished}"
+    );
+}
+
 #[test]
 fn a_replay_of_a_recorded_session_gives_the_same_events() {
     let Some(endpoint) = shared() else { return };

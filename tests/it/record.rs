@@ -248,3 +248,46 @@ fn an_error_object_is_recorded_as_it_came() {
     let again = project.run(&["run", "--replay", "s.jsonl", "--json"]);
     assert_eq!((again.code, again.stdout), (Some(1), recorded.stdout));
 }
+
+#[test]
+fn a_session_over_the_responses_api_is_recorded_and_plays_again() {
+    let project = Project::with_worker(r#"(defworker :name "w" :api responses :params (:max-tokens 99))"#);
+    project.write(
+        "specs/told.eld",
+        r#"(deftool :name "told" :description "For all." :targets (:openai-responses (:description "For this one.")))"#,
+    );
+    project.write("scripts/told.lua", "return function() return 1 end");
+    let event = |value: &serde_json::Value| format!("data: {value}\n\n");
+    let item = |name: &str, arguments: &str| {
+        json!({"type": "response.output_item.done", "output_index": 0, "item": {
+            "type": "function_call", "call_id": "c", "name": name, "arguments": arguments
+        }})
+    };
+    let said = |text: &str| json!({"type": "response.output_text.delta", "delta": text});
+    let over = json!({"type": "response.completed", "response": {"status": "completed"}});
+    let answer = |events: &[serde_json::Value]| {
+        events.iter().fold(Answer::stream(), |answer, value| answer.piece(event(value))).end()
+    };
+    let server = Server::script([
+        answer(&[said("Counting. "), item("count", r#"{"text": "héllo"}"#), over.clone()]),
+        answer(&[said("Six bytes."), item("done", r#"{"summary": "counted"}"#), over]),
+    ]);
+    let endpoint = server.endpoint();
+    let run = ["run", "count", "--json", "--endpoint", &endpoint, "--record", "session.jsonl"];
+    let recorded = project.run(&run);
+    assert_eq!((recorded.code, recorded.stderr.as_str()), (Some(0), ""), "{recorded:?}");
+    assert_eq!(recorded.finished()["text"], "Counting. Six bytes.");
+    assert_eq!(recorded.finished()["signals"][0]["tool_name"], "done");
+    let posts = server.posts();
+    assert!(
+        posts.iter().all(|post| post.line == "POST /v1/responses" && post.body["max_output_tokens"] == 99)
+    );
+    let tools = posts[0].body["tools"].as_array().unwrap();
+    let told = tools.iter().find(|tool| tool["name"] == "told").unwrap();
+    assert_eq!(told["description"], "For this one.");
+    assert!(posts[1].body["input"].to_string().contains(r#""output":"{\"length\":6}""#), "{}", posts[1].body);
+    drop(server);
+    let again = project.run(&["run", "--replay", "session.jsonl", "--json"]);
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
+    assert_eq!(again.stdout, recorded.stdout);
+}

@@ -6,6 +6,7 @@
 mod bench;
 mod ends;
 mod replay;
+mod responses;
 mod scripted;
 mod secrets;
 mod slots;

@@ -51,7 +51,17 @@ const WORKER_KEYS: [&str; 32] = [
 ];
 
 /// Members of a request body that `:params` cannot set.
-const RESERVED_PARAMS: [&str; 5] = ["messages", "model", "stream", "stream_options", "tools"];
+const RESERVED_PARAMS: [&str; 8] = [
+    "messages",
+    "model",
+    "stream",
+    "stream_options",
+    "tools",
+    // Of the Responses API: the conversation goes along whole.
+    "input",
+    "previous_response_id",
+    "conversation",
+];
 
 /// The words of `:dialect`.
 const DIALECTS: [(&str, Option<Dialect>); 7] = [

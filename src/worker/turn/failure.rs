@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::chat::{ServerError, ServerErrorKind, refuses_tools};
+use crate::chat::{Api, ServerError, ServerErrorKind, refuses_tools};
 use crate::request::{FailReason, Failure, kind};
 use crate::worker::drive::seconds;
-use crate::worker::transport::TransportError;
+use crate::worker::transport::{TransportError, api_path};
 
 /// How an error of the transport ends a request; `Err`: where a recorded request was stopped, with its failure.
 pub(super) fn of_transport(error: TransportError) -> Result<Failure, Option<Failure>> {
@@ -40,22 +40,35 @@ pub(super) fn of_status(
     } else {
         format!(": {}", error.message)
     };
-    let advice = advice(status, error, location, retry_after);
+    let advice = advice(url, status, error, location, retry_after);
     Failure::new(FailReason::UnknownError, kind, format!("{url}: HTTP {status}{said}{advice}"))
 }
 
-fn advice(status: u16, error: &ServerError, location: Option<&str>, retry_after: Option<Duration>) -> String {
+fn advice(
+    url: &str,
+    status: u16,
+    error: &ServerError,
+    location: Option<&str>,
+    retry_after: Option<Duration>,
+) -> String {
     let advice = match (error.kind, status, location) {
         (ServerErrorKind::ContextOverflow, ..) => "; shorten the prompt or enlarge the context",
         (ServerErrorKind::Unauthorized, ..) => {
             "; set the key in OPENAI_API_KEY or in the variable that :api-key-env names"
         }
         (_, 300..400, Some(location)) => {
-            let endpoint = location.strip_suffix("/chat/completions").unwrap_or(location);
+            let endpoint = [Api::ChatCompletions, Api::Responses]
+                .iter()
+                .find_map(|api| location.strip_suffix(api_path(*api))?.strip_suffix('/'))
+                .unwrap_or(location);
             return format!("; it redirects, which is not followed: give {endpoint} as the endpoint");
         }
         _ if refuses_tools(&error.message) => return String::from(advice_on_tools(&error.message)),
         (_, 402, _) => "; add credits to the account",
+        (_, 404 | 405 | 501, _) if url.ends_with(api_path(Api::Responses)) => {
+            "; check the model's name and the endpoint, which ends in /v1 as a rule; a server without the Responses \
+             API needs a worker without `:api responses`"
+        }
         (_, 404 | 405, _) => "; check the model's name and the endpoint, which ends in /v1 as a rule",
         (_, 408 | 409 | 429 | 503, _) => {
             return match retry_after {

@@ -35,8 +35,9 @@ impl Turn<'_> {
         mut open: Open,
     ) -> Result<(), Over> {
         let task = self.task;
-        let url = task.shared.transport.url();
-        let mut decoder = StreamDecoder::new(self.toolbox.tools.iter().map(|tool| tool.name.clone()));
+        let url = task.url();
+        let mut decoder =
+            StreamDecoder::new(probe.api, self.toolbox.tools.iter().map(|tool| tool.name.clone()));
         let mut guard = EchoGuard::default();
         let mut events = Vec::new();
         let end = self.read_body(&mut open, &mut decoder, &mut guard).await?;
@@ -50,13 +51,7 @@ impl Turn<'_> {
             return Err(self.fail(echoed_key(url)));
         }
         task.write(|at_ms| Line::End { at_ms, error });
-        if notes.skipped_frames > 0 {
-            let message = format!(
-                "{url}: {} of the stream could not be read and may have held text",
-                pieces(notes.skipped_frames)
-            );
-            task.publish_own(self.run, Event::Warning { message });
-        }
+        self.warn(&notes);
         let is_empty = events
             .iter()
             .any(|event| matches!(event, ChatEvent::Ended { reply } if reply.status == ReplyStatus::Empty));
@@ -67,6 +62,23 @@ impl Turn<'_> {
         Ok(())
     }
 
+    /// Tells what of a reply was not read.
+    fn warn(&self, notes: &StreamNotes) {
+        let url = self.task.url();
+        if notes.skipped_frames > 0 {
+            let message = format!(
+                "{url}: {} of the stream could not be read and may have held text",
+                pieces(notes.skipped_frames)
+            );
+            self.task.publish_own(self.run, Event::Warning { message });
+        }
+        if !notes.foreign_items.is_empty() {
+            let items = notes.foreign_items.join(", ");
+            let message = format!("{url}: the reply held {items}; only text and calls of functions are read");
+            self.task.publish_own(self.run, Event::Warning { message });
+        }
+    }
+
     /// The body to its end.
     async fn read_body(
         &mut self,
@@ -75,7 +87,7 @@ impl Turn<'_> {
         guard: &mut EchoGuard,
     ) -> Result<End, Over> {
         let task = self.task;
-        let url = task.shared.transport.url();
+        let url = task.url();
         let mut timers = StreamTimers::new(&task.shared.config.timers);
         let mut events = Vec::new();
         loop {
@@ -170,7 +182,7 @@ impl Turn<'_> {
 
     /// Ends the request by a reply in which nothing was said.
     async fn fail_empty(&mut self, notes: StreamNotes, probe: Outgoing) -> Result<Over, Over> {
-        let url = self.task.shared.transport.url();
+        let url = self.task.url();
         let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
             format!(
                 "{url} answered 200 with something that is no reply: {body}; is the endpoint right? It ends in /v1 \

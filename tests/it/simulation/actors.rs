@@ -5,6 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool::chat::Api;
 use deftool::request::{Approval, Event};
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
 use deftool::worker::{Incoming, Outgoing, ToolSource, Toolbox, Transport, TransportError};
@@ -39,7 +40,7 @@ impl Transport for Server {
         async move { self.answer(outgoing).await }.boxed()
     }
 
-    fn url(&self) -> &'static str {
+    fn url(&self, _: Api) -> &'static str {
         "http://simulated/v1/chat/completions"
     }
 }

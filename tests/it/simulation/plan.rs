@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool::chat::Capabilities;
+use deftool::chat::{Api, Capabilities};
 use deftool::request::{BiosV1, BudgetUnit, Fallback, OnFailure, RunConfig, SystemMessages};
 use deftool::spec::{BiosBudget, Dialect, Timers};
 use deftool::worker::{Approvals, WorkerConfig};
@@ -178,6 +178,7 @@ fn config(dice: &mut Dice, calm: bool) -> WorkerConfig {
         timers: Timers { total, ..timers },
         slots: dice.below(1..6),
         keep_results: dice.weighted(&[(1, 0), (1, 1), (1, 2), (3, 1000)]),
+        api: Api::ChatCompletions,
         server: Capabilities::of(if dice.chance(30) { Dialect::LlamaCpp } else { Dialect::OpenAi }),
         bios: Arc::new(BiosV1),
         approvals: dice.weighted(&[(4, Approvals::Ask), (1, Approvals::Allow), (1, Approvals::Refuse)]),

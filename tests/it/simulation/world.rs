@@ -346,7 +346,7 @@ impl World {
 
     /// A request reaches the server.
     pub(super) fn begin_exchange(&self, outgoing: Outgoing) -> (usize, Script) {
-        let Outgoing { turn, attempt, mut body } = outgoing;
+        let Outgoing { turn, attempt, mut body, .. } = outgoing;
         let text = body.to_string();
         let number = number_in(&text[text.find("case ").expect("the first prompt")..]);
         let streams = body["stream"] == true;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use deftool::chat::Capabilities;
+use deftool::chat::{Api, Capabilities};
 use deftool::request::{BiosV1, Event, FailReason, FinalState, Outcome, RunConfig};
 use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool::spec::{Dialect, Timers};
@@ -23,6 +23,7 @@ pub(super) fn config() -> WorkerConfig {
         timers: Timers::default(),
         slots: 1,
         keep_results: 10,
+        api: Api::ChatCompletions,
         server: Capabilities::of(Dialect::OpenAi),
         bios: Arc::new(BiosV1),
         approvals: Approvals::default(),

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool::chat::Api;
 use deftool::request::{Event, FailReason};
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use deftool::worker::{
@@ -110,6 +111,55 @@ async fn play_all(sessions: Vec<Session>) {
     let played = futures_util::future::join_all(sessions.into_iter().map(Session::play)).await;
     let wrong: Vec<String> = played.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[tokio::test]
+async fn a_session_over_the_responses_api_plays_again() {
+    use super::responses::{completed, events, said, turn};
+    let over_responses = |config: &mut WorkerConfig| config.api = Api::Responses;
+    let loop_of_two = || [turn("Looking. ", &[("look", "{}"), ("done", "{}")]), turn("Fine.", &[])];
+    let sessions = vec![
+        session("tools", loop_of_two(), "completed").tools(slow_tools()),
+        session("byte by byte", [turn("naïve 😀", &[]).byte_by_byte()], "completed"),
+        session(
+            "retried",
+            [Answer::error(429, &[("retry-after-ms", "30")], "slow"), turn("", &[])],
+            "completed",
+        ),
+        session("open after the end", [events(&[said("hi"), completed()]).then(Act::Silence)], "completed"),
+        session("stalled", [events(&[said("so far")]).then(Act::Silence)], "stall_timeout"),
+        session(
+            "an error inside",
+            [events(&[json!({"type": "error", "message": "cuda"})]).end()],
+            "server_error",
+        ),
+        session(
+            "an empty stream explained",
+            [events(&[]).end(), Answer::error(400, &[], "why")],
+            "empty_stream",
+        ),
+        session("canceled", [events(&[said("so far")]).then(Act::Silence)], "canceled")
+            .canceled_when(|event| matches!(event, Event::Text { .. })),
+    ];
+    play_all(sessions.into_iter().map(|session| session.config(over_responses)).collect()).await;
+}
+
+/// The recording tells which API it is of, whatever the worker says now; one that does not is of chat completions.
+#[tokio::test]
+async fn a_recording_is_replayed_over_the_api_it_was_made_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.jsonl");
+    let server = Server::script([super::responses::turn("hi", &[])]);
+    record(&worker(&server, WorkerConfig { api: Api::Responses, ..config() }), &path, None).await;
+    assert_eq!(replay(&path, config(), echo()).await.text(), "hi");
+
+    let server = Server::script([Answer::text("hi")]);
+    record(&worker(&server, config()), &path, None).await;
+    let recording = std::fs::read_to_string(&path).unwrap();
+    let older = recording.replacen(r#","api":"chat-completions""#, "", 1);
+    assert_ne!(recording, older);
+    std::fs::write(&path, older).unwrap();
+    assert_eq!(replay(&path, WorkerConfig { api: Api::Responses, ..config() }, echo()).await.text(), "hi");
 }
 
 /// A reply with a call, whose pieces take a while.

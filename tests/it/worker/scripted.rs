@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use deftool::chat::Api;
 use deftool::worker::{Incoming, Look, Outgoing, Page, Transport, TransportError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -106,7 +107,7 @@ impl Transport for Scripted {
         std::future::ready(self.pages.as_ref().map_or(Look::Missing, |pages| pages(page))).boxed()
     }
 
-    fn url(&self) -> &'static str {
+    fn url(&self, _: Api) -> &'static str {
         "http://scripted/v1/chat/completions"
     }
 }

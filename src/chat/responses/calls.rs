@@ -1,0 +1,240 @@
+//! Calls of functions, as they are put together.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::de::IgnoredAny;
+
+use super::super::account::Account;
+use super::super::assemble::{Assembled, TooMuch, arguments_text, push_name, read_calls};
+use super::super::loose::Loose;
+use super::event::id_of;
+use super::slots::{Place, Slots};
+
+/// A call so far.
+#[derive(Debug, Default)]
+struct Call {
+    /// Its `call_id`, to which its result refers.
+    id: Option<String>,
+    name: String,
+    /// What the deltas brought.
+    streamed: String,
+    /// The arguments as they were told whole.
+    whole: Option<String>,
+    /// Bytes that were counted for `whole`.
+    counted: usize,
+    /// The last event listed it.
+    is_claimed: bool,
+}
+
+/// The calls of one response.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    slots: Slots<Call>,
+    /// The slot of each `call_id`.
+    by_call_id: HashMap<String, usize>,
+}
+
+/// A call that an event tells about: its position and its name as far as it is known.
+pub(super) struct Touched<'c> {
+    pub(super) at: usize,
+    pub(super) name: &'c str,
+}
+
+impl Calls {
+    /// `response.output_item.added`.
+    pub(super) fn announce(
+        &mut self,
+        place: &Place<'_>,
+        item: &Loose<'_>,
+        account: &mut Account,
+    ) -> Result<Touched<'_>, TooMuch> {
+        let at = match self.known(item) {
+            Some(at) => at,
+            None => self.slots.announce(place, |call| call.may_be(item)).map_err(too_many)?,
+        };
+        self.fill(at, item, account)
+    }
+
+    /// A delta of arguments.
+    pub(super) fn grow(
+        &mut self,
+        place: &Place<'_>,
+        piece: &str,
+        account: &mut Account,
+    ) -> Result<Touched<'_>, TooMuch> {
+        if !account.has_room_for(piece.len()) {
+            return Err(TooMuch::Bytes);
+        }
+        let at = self.slots.grow(place).map_err(too_many)?;
+        if let Some(call) = self.slots.get(at) {
+            call.streamed.push_str(piece);
+        }
+        Ok(self.touched(at))
+    }
+
+    /// The whole arguments, with the name or without.
+    pub(super) fn complete(
+        &mut self,
+        place: &Place<'_>,
+        arguments: &Loose<'_>,
+        name: &Loose<'_>,
+        account: &mut Account,
+    ) -> Result<Touched<'_>, TooMuch> {
+        let at = self.slots.grow(place).map_err(too_many)?;
+        if let Some(call) = self.slots.get(at) {
+            call.name_it(name.as_text());
+            call.set_whole(&text(arguments), account)?;
+        }
+        Ok(self.touched(at))
+    }
+
+    /// `response.output_item.done`.
+    pub(super) fn close(
+        &mut self,
+        place: &Place<'_>,
+        item: &Loose<'_>,
+        account: &mut Account,
+    ) -> Result<Touched<'_>, TooMuch> {
+        let at = match self.known(item) {
+            Some(at) => at,
+            None => self.slots.close(place, |call| call.may_be(item)).map_err(too_many)?,
+        };
+        self.slots.set_done(at);
+        self.fill(at, item, account)
+    }
+
+    /// The calls of the last event. Servers give them other ids there, so that those of an equal name are taken for the
+    /// same, in their order; what remains was not streamed.
+    pub(super) fn settle(&mut self, items: &[&Loose<'_>], account: &mut Account) -> Result<(), TooMuch> {
+        let mut unknown = Vec::new();
+        for item in items {
+            match self.known(item) {
+                Some(at) => self.claim(at, item, account)?,
+                None => unknown.push(*item),
+            }
+        }
+        for item in unknown {
+            let name = item.get("name").and_then(Loose::as_text).unwrap_or_default();
+            let found = self.unclaimed(|call| call.name == name || call.name.is_empty());
+            let at = found.map_or_else(|| self.slots.add().map_err(too_many), Ok)?;
+            self.claim(at, item, account)?;
+        }
+        Ok(())
+    }
+
+    /// The reply is over.
+    pub(super) fn finish(self, empty_is_whole: bool) -> Assembled {
+        let calls = self.slots.into_items().map(|mut call| {
+            let (id, name) = (call.id.take(), std::mem::take(&mut call.name));
+            (id, name, call.into_arguments())
+        });
+        read_calls(calls, empty_is_whole)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The call whose `call_id` the item has.
+    fn known(&self, item: &Loose<'_>) -> Option<usize> {
+        self.by_call_id.get(&*call_id(item)?).copied()
+    }
+
+    fn unclaimed(&self, is_it: impl Fn(&Call) -> bool) -> Option<usize> {
+        self.slots.iter().position(|call| !call.is_claimed && is_it(call))
+    }
+
+    fn claim(&mut self, at: usize, item: &Loose<'_>, account: &mut Account) -> Result<(), TooMuch> {
+        if let Some(call) = self.slots.get(at) {
+            call.is_claimed = true;
+        }
+        self.fill(at, item, account).map(|_| ())
+    }
+
+    /// Takes what an item says of its call.
+    fn fill(&mut self, at: usize, item: &Loose<'_>, account: &mut Account) -> Result<Touched<'_>, TooMuch> {
+        if let Some(call) = self.slots.get(at) {
+            call.name_it(item.get("name").and_then(Loose::as_text));
+            if call.id.is_none()
+                && let Some(id) = call_id(item)
+            {
+                call.id = Some(id.to_string());
+                self.by_call_id.entry(id.into_owned()).or_insert(at);
+            }
+            call.set_whole(&arguments_text(item), account)?;
+        }
+        Ok(self.touched(at))
+    }
+
+    fn touched(&mut self, at: usize) -> Touched<'_> {
+        let name = self.slots.get(at).map_or("", |call| call.name.as_str());
+        Touched { at, name }
+    }
+}
+
+impl Call {
+    /// Whether an item that has no known `call_id` may be about it.
+    fn may_be(&self, item: &Loose<'_>) -> bool {
+        self.id.is_none() || call_id(item).is_none()
+    }
+
+    fn name_it(&mut self, name: Option<&str>) {
+        if self.name.is_empty()
+            && let Some(name) = name
+        {
+            push_name(&mut self.name, name);
+        }
+    }
+
+    /// An empty whole says nothing: items begin with one.
+    fn set_whole(&mut self, whole: &str, account: &mut Account) -> Result<(), TooMuch> {
+        if whole.is_empty() || whole == self.streamed {
+            return Ok(());
+        }
+        let more = whole.len().saturating_sub(self.counted.max(self.streamed.len()));
+        if !account.has_room_for(more) {
+            return Err(TooMuch::Bytes);
+        }
+        self.counted = self.counted.max(whole.len());
+        self.whole = Some(whole.to_owned());
+        Ok(())
+    }
+
+    /// The whole ones, unless only the streamed ones are JSON, or more than a placeholder; of two that are cut the longer.
+    fn into_arguments(self) -> String {
+        let Self { whole, streamed, .. } = self;
+        let Some(whole) = whole else { return streamed };
+        let is_streamed = match (is_json(&whole), is_json(&streamed)) {
+            (true, true) => whole.trim() == "{}",
+            (true, false) => false,
+            (false, true) => true,
+            (false, false) => streamed.len() > whole.len(),
+        };
+        if is_streamed { streamed } else { whole }
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+fn call_id<'a>(item: &'a Loose<'_>) -> Option<Cow<'a, str>> {
+    item.get("call_id").and_then(id_of)
+}
+
+fn too_many(limit: TooMuch) -> TooMuch {
+    match limit {
+        TooMuch::Items | TooMuch::Calls => TooMuch::Calls,
+        TooMuch::Bytes => TooMuch::Bytes,
+    }
+}
+
+/// Arguments as JSON text, whatever their type.
+fn text(arguments: &Loose<'_>) -> String {
+    match arguments {
+        Loose::Null => String::new(),
+        Loose::String(text) => text.to_string(),
+        other => other.to_json(),
+    }
+}
