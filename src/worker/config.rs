@@ -1,6 +1,7 @@
 //! What a worker is configured with.
 
 use super::calls::Approvals;
+use super::endpoint::Endpoint;
 use crate::request::RunConfig;
 use crate::spec::{Timers, WorkerSpec};
 
@@ -22,6 +23,13 @@ pub struct WorkerConfig {
 }
 
 impl WorkerConfig {
+    /// Takes what its endpoint told of itself.
+    pub fn take_endpoint(&mut self, endpoint: Endpoint) {
+        self.run.model = endpoint.model;
+        self.run.parallel_tool_calls_supported = endpoint.parallel_tool_calls;
+        self.llama_cpp = endpoint.llama_cpp;
+    }
+
     /// What a spec says; model, dialect and template are the endpoint's.
     pub fn of_spec(spec: &WorkerSpec) -> Self {
         let run = RunConfig {

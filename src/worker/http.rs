@@ -9,16 +9,22 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION
 use reqwest::{Client, Response, Url};
 
 use super::redact::Redactor;
+use super::server::{Probe, probe};
 use super::transport::{Incoming, Outgoing, Transport, TransportError};
 
 /// A connection that was idle for longer is not used again: common servers close theirs after 5 s, and a request that
 /// meets the close is lost.
 const MAX_IDLE: Duration = Duration::from_secs(3);
 
+/// How long a server may take to say whether it is there.
+const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
 /// Sends to `{base}/chat/completions`.
 pub struct HttpTransport {
     client: Client,
     url: Url,
+    /// Where its models are listed.
+    models: Url,
     /// The URL as messages name it.
     shown: String,
     key: Option<String>,
@@ -40,6 +46,7 @@ impl HttpTransport {
     /// When `base` is no HTTP URL, or TLS cannot be set up; in a sentence.
     pub fn new(base: &str, key: Option<String>, connect: Duration) -> Result<Self, String> {
         let url = endpoint_url(base, "chat/completions")?;
+        let models = endpoint_url(base, "models")?;
         if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
             let message =
                 "the API key holds a blank or a character that no HTTP header takes; was it copied whole?";
@@ -48,7 +55,7 @@ impl HttpTransport {
         let client = build_client(&url, connect)?;
         let redactor = Redactor::new(key.as_deref());
         let shown = redactor.text(&shown_url(&url));
-        Ok(Self { client, url, shown, key, redactor })
+        Ok(Self { client, url, models, shown, key, redactor })
     }
 
     async fn exchange(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
@@ -86,6 +93,20 @@ impl Transport for HttpTransport {
 
     fn url(&self) -> &str {
         &self.shown
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), String>> {
+        async {
+            let shown = self.redactor.text(&shown_url(&self.models));
+            match probe(&self.client, &self.models, self.key.as_deref(), PROBE_LIMIT).await {
+                Probe::Answered(status @ (401 | 403 | 500..), said) => {
+                    Err(self.redactor.text(format!("{shown} answers {status} {said}").trim_end()))
+                }
+                Probe::Good | Probe::Answered(..) => Ok(()),
+                Probe::Silent(why) => Err(format!("{shown}: {}", self.redactor.text(&why))),
+            }
+        }
+        .boxed()
     }
 
     fn holds_secret(&self, text: &str) -> bool {

@@ -8,7 +8,7 @@
 //! Invariants: a slot is freed at its request's terminal state, whatever it is; whatever a server or a tool does, a
 //! request ends, and its text is kept; no secret passes the transport upward.
 //!
-//! Absent as yet: managed servers, dialects beyond the probe for llama.cpp.
+//! Absent as yet: dialects beyond the probe for llama.cpp.
 
 mod calls;
 mod clock;
@@ -24,6 +24,7 @@ mod record;
 mod recording;
 mod redact;
 mod replay;
+mod server;
 mod stream_timers;
 mod submit;
 mod toolbox;
@@ -34,11 +35,15 @@ pub use calls::Approvals;
 pub use config::WorkerConfig;
 pub use endpoint::{Endpoint, EndpointError, EndpointOptions, find_endpoint};
 pub use examine::{Examination, Model, ProbeError, Props, examine_endpoint};
-pub use handle::{Worker, WorkerState};
+pub use handle::Worker;
 pub use http::HttpTransport;
 pub use record::{EventStream, ResultError};
 pub use recording::{Recorder, Recording, RecordingError, Session};
 pub use replay::ReplayTransport;
+pub use server::{
+    GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus, guard_server,
+    is_port_free, port_holder,
+};
 pub use submit::{SubmitError, SubmitRequest};
 pub use toolbox::{ToolSource, Toolbox};
 pub use transport::{Incoming, Outgoing, Transport, TransportError};

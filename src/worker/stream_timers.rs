@@ -56,6 +56,15 @@ impl<'a> StreamTimers<'a> {
         }
     }
 
+    /// The deadline passed; but before the first token the server was seen to work at `worked`, as it does while it
+    /// reads a long prompt without a word, and its limits count from there. Whether that leaves time.
+    pub(super) fn prolong(&mut self, worked: Option<Instant>) -> bool {
+        let Some(worked) = worked.filter(|_| !self.any_token && self.finish.is_none()) else { return false };
+        self.byte = self.byte.max(after(worked, self.timers.stall));
+        self.token = self.token.max(after(worked, self.timers.first_token));
+        self.next() > Instant::now()
+    }
+
     pub(super) fn next(&self) -> Instant {
         let next = self.byte.min(self.token);
         self.finish.map_or(next, |finish| finish.min(next))
@@ -79,6 +88,6 @@ impl<'a> StreamTimers<'a> {
 }
 
 /// `limit` after `now`; a limit beyond a year is none, and the sum would overflow.
-fn after(now: Instant, limit: Duration) -> Instant {
+pub(super) fn after(now: Instant, limit: Duration) -> Instant {
     now + limit.min(Duration::from_secs(365 * 24 * 3600))
 }

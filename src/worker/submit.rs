@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::handle::Shared;
+use super::config::WorkerConfig;
 use super::recording::{Recorder, Session};
+use super::server::NotReady;
 use crate::chat::Message;
 use crate::request::RunStart;
 
@@ -27,19 +28,23 @@ impl SubmitRequest {
 }
 
 /// Why a request was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
     /// Every slot holds a request.
     #[error("no slot is free; wait for a request to end, or raise the worker's :slots")]
     NoSlotAvailable,
-    /// The worker is stopped.
-    #[error("the worker is not ready")]
-    WorkerNotReady,
+    /// The worker is starting its server, has lost it, or was stopped.
+    #[error(transparent)]
+    WorkerNotReady(NotReady),
 }
 
 /// What a request starts from: clock, zone, ids.
-pub(super) fn live_session(shared: &Shared, conversation: Vec<Message>, job_name: String) -> Session {
-    let config = &shared.config;
+pub(super) fn live_session(
+    config: &WorkerConfig,
+    url: &str,
+    conversation: Vec<Message>,
+    job_name: String,
+) -> Session {
     let now = SystemTime::now();
     let zoned = jiff::Zoned::now();
     let submitted_at_ms = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
@@ -48,7 +53,7 @@ pub(super) fn live_session(shared: &Shared, conversation: Vec<Message>, job_name
         job_name,
         worker: config.run.worker.clone(),
         conversation,
-        url: shared.transport.url().to_owned(),
+        url: url.to_owned(),
         model: config.run.model.clone(),
         llama_cpp: config.llama_cpp,
         parallel_tool_calls: config.run.parallel_tool_calls_supported,

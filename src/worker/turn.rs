@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use super::drive::{Drive, seconds, until};
 use super::echo::EchoGuard;
+use super::record::Streaming;
 use super::recording::Line;
-use super::stream_timers::StreamTimers;
+use super::stream_timers::{StreamTimers, after};
 use super::toolbox::Toolbox;
 use super::transport::{Incoming, Outgoing, TransportError};
 use crate::chat::{
@@ -33,6 +34,8 @@ const LAST_WORD_GRACE: Duration = Duration::from_millis(50);
 const MAX_ERROR_BODY: usize = 64 << 10;
 /// An error's body is given this long, however slowly it trickles: its status says enough.
 const ERROR_BODY_LIMIT: Duration = Duration::from_secs(10);
+/// How long the exit status of a managed server may take to come after its connection broke.
+const EXIT_STATUS_LIMIT: Duration = Duration::from_millis(250);
 /// A server that sent an empty stream is given this long to say why.
 const EXPLAIN_LIMIT: Duration = Duration::from_secs(10);
 
@@ -55,6 +58,7 @@ pub(super) async fn stream(
 ) {
     let (turn, _) = run.turn();
     let mut delay = FIRST_DELAY;
+    let Some(_streaming) = reach_server(task, run, total).await else { return };
     for attempt in 1.. {
         let outgoing = Outgoing { turn, attempt, body: request.encode_body(*form) };
         let sent = send(task, run, outgoing, total).await;
@@ -127,6 +131,39 @@ pub(super) async fn stream(
     }
 }
 
+/// Waits until a managed server takes requests; from then on its loss is the request's. `None`: the request is over.
+async fn reach_server<'t>(task: &'t Drive, run: &mut Run, total: Option<Instant>) -> Option<Streaming<'t>> {
+    loop {
+        let ready = tokio::select! {
+            biased;
+            () = task.cancel.cancelled() => {
+                task.give_up(run);
+                return None;
+            }
+            () = until(total) => {
+                task.total_timeout(run);
+                return None;
+            }
+            ready = task.shared.server_ready() => ready,
+        };
+        if let Err(not_ready) = ready {
+            task.fail(run, Failure::new(FailReason::ServerDied, "", not_ready.to_string()));
+            return None;
+        }
+        // Marked before the last look: a server that is lost now fails the request, one that was lost before is waited for.
+        let streaming = task.record.stream();
+        if let Some(Ok(())) = task.shared.server_ready().now_or_never() {
+            return Some(streaming);
+        }
+    }
+}
+
+/// A managed server's stream broke: whether its process died, or is restarted, which is then what the request fails
+/// with. Its exit status may come a little after its connection ended.
+async fn lost_server(task: &Drive) -> bool {
+    task.shared.is_managed() && tokio::time::timeout(EXIT_STATUS_LIMIT, task.cancel.cancelled()).await.is_ok()
+}
+
 /// Reads what follows the last word, for a little while. In a recording the request may have been stopped there.
 async fn read_out(incoming: &mut Incoming) -> Option<TransportError> {
     let rest = async {
@@ -170,6 +207,7 @@ async fn send(
     let limit = task.shared.config.timers.headers.unwrap_or(default);
     let sent = send_within(task, run, outgoing, limit, total).await?;
     if sent.is_none() {
+        task.shared.tell_stall();
         let url = task.shared.transport.url();
         let detail = format!("{url}: no response headers within {} (the worker's :headers)", seconds(limit));
         task.fail(run, Failure::new(FailReason::HeadersTimeout, kind::HEADERS_TIMEOUT, detail));
@@ -197,9 +235,9 @@ async fn send_within(
             task.total_timeout(run);
             return None;
         }
-        sent = tokio::time::timeout(limit, task.shared.transport.send(outgoing)) => sent,
+        sent = head_within(task, limit, task.shared.transport.send(outgoing)) => sent,
     };
-    let Ok(sent) = sent else { return Some(None) };
+    let Some(sent) = sent else { return Some(None) };
     match &sent {
         Ok(incoming) => task.write(|at_ms| Line::Response {
             at_ms,
@@ -213,6 +251,21 @@ async fn send_within(
         Err(_) => {}
     }
     Some(Some(sent))
+}
+
+/// Waits for a head; a managed server that works for this request alone is given `limit` from when it last was seen to.
+async fn head_within<T>(task: &Drive, limit: Duration, head: impl Future<Output = T>) -> Option<T> {
+    let mut head = std::pin::pin!(head);
+    let mut until = after(Instant::now(), limit);
+    loop {
+        if let Ok(head) = tokio::time::timeout_at(until, &mut head).await {
+            return Some(head);
+        }
+        until = after(task.shared.worked_for_one()?, limit);
+        if until <= Instant::now() {
+            return None;
+        }
+    }
 }
 
 async fn read_reply(
@@ -240,8 +293,16 @@ async fn read_reply(
             () = tokio::time::sleep_until(deadline) => None,
         };
         let Some(piece) = piece else {
+            if timers.prolong(task.shared.worked_for_one()) {
+                continue;
+            }
             match timers.failure(url) {
-                Some(failure) => return task.fail(run, failure),
+                Some(failure) => {
+                    // Disconnected first.
+                    drop(incoming);
+                    task.shared.tell_stall();
+                    return task.fail(run, failure);
+                }
                 None => break End::Clean,
             }
         };
@@ -268,9 +329,13 @@ async fn read_reply(
                     break End::Clean;
                 }
                 // A flood of bytes without a token would never let the deadline have its turn.
-                if timers.next() <= Instant::now() {
+                if timers.next() <= Instant::now() && !timers.prolong(task.shared.worked_for_one()) {
                     match timers.failure(url) {
-                        Some(failure) => return task.fail(run, failure),
+                        Some(failure) => {
+                            drop(incoming);
+                            task.shared.tell_stall();
+                            return task.fail(run, failure);
+                        }
                         None => break End::Clean,
                     }
                 }
@@ -280,6 +345,9 @@ async fn read_reply(
             None => break End::Clean,
         }
     };
+    if !decoder.has_finish_reason() && !decoder.is_done() && lost_server(task).await {
+        return task.give_up(run);
+    }
     let error = match &end {
         End::Clean => None,
         End::Broken { error } => Some(error.clone()),
