@@ -11,11 +11,15 @@ use super::config::WorkerConfig;
 use super::drive::{Drive, drive};
 use super::record::{EventStream, Record, Registry, ResultError, lock};
 use super::replay::ReplayTransport;
-use super::server::{Condition, Dependents, NotReady, Order, Server, ServerOptions, WorkerState, WorkerStatus};
+use super::server::{
+    Condition, Dependents, NotReady, Order, Server, ServerOptions, WorkerState, WorkerStatus,
+};
 use super::submit::{SubmitError, SubmitRequest, live_session, run_start};
 use super::toolbox::ToolSource;
 use super::transport::Transport;
-use crate::request::{Approval, BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestStatus, Run, kind};
+use crate::request::{
+    Approval, BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestStatus, Run, kind,
+};
 
 /// As many of a server's last lines a status shows.
 const SHOWN_LINES: usize = 50;
@@ -91,7 +95,11 @@ impl Worker {
         replay: Option<Arc<ReplayTransport>>,
         server: Option<Server>,
     ) -> Self {
-        let state = if server.is_some() { WorkerState::Running } else { WorkerState::Ready };
+        let condition = if let Some(server) = &server {
+            Condition::new(WorkerState::Running, Some(server.is_starting()))
+        } else {
+            Condition::new(WorkerState::Ready, None)
+        };
         let shared = Shared {
             config,
             tools,
@@ -100,7 +108,7 @@ impl Worker {
             registry: Mutex::default(),
             replay,
             stopped: CancellationToken::new(),
-            condition: Arc::new(watch::Sender::new(Condition::new(state))),
+            condition: Arc::new(watch::Sender::new(condition)),
             server,
         };
         Self { shared: Arc::new(shared) }
@@ -268,7 +276,9 @@ impl Worker {
         match &self.shared.server {
             Some(server) => server.order(Order::Stop),
             None => {
-                self.shared.condition.send_if_modified(|condition| condition.enter(WorkerState::Stopped, None));
+                self.shared
+                    .condition
+                    .send_if_modified(|condition| condition.enter(WorkerState::Stopped, None));
             }
         }
     }

@@ -41,8 +41,8 @@ pub use record::{EventStream, ResultError};
 pub use recording::{Recorder, Recording, RecordingError, Session};
 pub use replay::ReplayTransport;
 pub use server::{
-    GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus, guard_server,
-    is_port_free, port_holder,
+    GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,
+    guard_server, is_port_free, port_holder,
 };
 pub use submit::{SubmitError, SubmitRequest};
 pub use toolbox::{ToolSource, Toolbox};

@@ -20,7 +20,11 @@ pub(in crate::cli) fn server_wish(load: &Load, worker: &WorkerSpec, named: Optio
 
 /// What the workers of a project want to start.
 pub(in crate::cli) fn server_wishes(load: &Load) -> Vec<Wish> {
-    load.workers.iter().filter(|worker| worker.valid).filter_map(|worker| server_wish(load, worker, None)).collect()
+    load.workers
+        .iter()
+        .filter(|worker| worker.valid)
+        .filter_map(|worker| server_wish(load, worker, None))
+        .collect()
 }
 
 /// As a shell would be told it. No two servers are written alike.
@@ -66,7 +70,10 @@ mod tests {
             (server(&["sh", "-c", "a' 'b"], &[], None, None), r"sh -c 'a\' \'b'"),
             (server(&["a"], &[("X", "1")], None, None), "X=1 -- a"),
             (server(&["X=1", "--", "a"], &[], None, None), "'X=1' '--' a"),
-            (server(&["a"], &[("X", "1 --"), ("Y", "")], Some("b c"), Some(80)), ":cwd='b c' :port=80 X='1 --' Y='' -- a"),
+            (
+                server(&["a"], &[("X", "1 --"), ("Y", "")], Some("b c"), Some(80)),
+                ":cwd='b c' :port=80 X='1 --' Y='' -- a",
+            ),
             (server(&[":cwd=b", "a"], &[], None, None), "':cwd=b' a"),
         ];
         for (server, expected) in &rows {

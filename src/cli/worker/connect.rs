@@ -22,8 +22,15 @@ pub(in crate::cli) async fn connect(
 ) -> Result<Worker, CliError> {
     let key = api_key(spec);
     if let (None, Some(server)) = (&options.endpoint, &spec.server) {
-        return managed::start(options, server, key, options.model.clone().or_else(|| spec.model.clone()), config, tools)
-            .await;
+        return managed::start(
+            options,
+            server,
+            key,
+            options.model.clone().or_else(|| spec.model.clone()),
+            config,
+            tools,
+        )
+        .await;
     }
     let configured = options.endpoint.clone().or_else(|| spec.endpoint.clone());
     let endpoint = find_endpoint(EndpointOptions {

@@ -85,9 +85,9 @@ pub(in crate::worker) struct Condition {
 }
 
 impl Condition {
-    pub(in crate::worker) fn new(state: WorkerState) -> Self {
+    pub(in crate::worker) fn new(state: WorkerState, reason: Option<String>) -> Self {
         let since = SystemTime::now();
-        Self { state, since, reason: None, restarts: 0, pid: None, endpoint: None }
+        Self { state, since, reason, restarts: 0, pid: None, endpoint: None }
     }
 
     /// It stands there from now on; false: it did before, for the same reason.

@@ -190,10 +190,7 @@ fn guard(mut lifeline: File, words: File, command: Vec<String>, grace: Duration)
     }
 }
 
-fn await_exit(
-    events: &mpsc::Receiver<Event>,
-    limit: Duration,
-) -> Result<Event, mpsc::RecvError> {
+fn await_exit(events: &mpsc::Receiver<Event>, limit: Duration) -> Result<Event, mpsc::RecvError> {
     let until = Instant::now() + limit;
     loop {
         match events.recv_timeout(until.saturating_duration_since(Instant::now())) {

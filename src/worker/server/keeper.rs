@@ -297,7 +297,10 @@ impl Keeper {
         match self.policy.on_loss(self.began.elapsed(), fastrand::f64()) {
             Verdict::Again(delay) => {
                 let seconds = delay.as_secs_f64();
-                self.enter(WorkerState::Running, Some(format!("{why}; it is started again in {seconds:.1} s")));
+                self.enter(
+                    WorkerState::Running,
+                    Some(format!("{why}; it is started again in {seconds:.1} s")),
+                );
                 self.phase = Phase::Down(Some(Instant::now() + delay));
             }
             Verdict::LockOut => {
@@ -460,7 +463,8 @@ impl Keeper {
             if !is_busy {
                 up.drain = None;
             } else if now >= until {
-                stuck = Some(String::from("kept a slot busy after its request had stalled and was disconnected"));
+                stuck =
+                    Some(String::from("kept a slot busy after its request had stalled and was disconnected"));
             }
         }
         let is_watched = up.misses > 0 || up.drain.is_some();

@@ -32,8 +32,7 @@ impl Logs {
     /// Logs out of which `secrets` are taken.
     pub(super) fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let redactors = secrets.into_iter().map(|secret| Redactor::new(Some(secret))).collect();
-        let ring =
-            Ring { lines: VecDeque::new(), bytes: 0, open: Vec::new(), is_cut: false, redactors };
+        let ring = Ring { lines: VecDeque::new(), bytes: 0, open: Vec::new(), is_cut: false, redactors };
         Self(Mutex::new(ring))
     }
 

@@ -11,9 +11,9 @@
 //! Unix only, for groups of processes and their signals; who listens at a port and what a server computes is told by Linux
 //! alone. Absent on purpose: servers that go to the background, whose end nobody would hear of.
 
+mod condition;
 #[cfg(target_os = "linux")]
 mod descendants;
-mod condition;
 mod guard;
 mod keeper;
 mod logs;
@@ -48,6 +48,8 @@ use logs::Logs;
 use policy::RestartPolicy;
 use pulse::Pulse;
 
+use super::transport::Transport;
+
 /// A worker's hold on its server.
 pub(super) struct Server {
     orders: mpsc::UnboundedSender<Order>,
@@ -74,8 +76,12 @@ impl Server {
         let program = options.command.first().map(String::as_str).unwrap_or_default();
         let name = format!("the managed server `{}`", crate::text::one_line(program.to_owned()));
         let route = Arc::new(Route::new(name, options.key.as_deref()));
-        let server =
-            Self { orders: sender, logs: Arc::clone(&logs), pulse: Arc::clone(&pulse), route: Arc::clone(&route) };
+        let server = Self {
+            orders: sender,
+            logs: Arc::clone(&logs),
+            pulse: Arc::clone(&pulse),
+            route: Arc::clone(&route),
+        };
         (server, Seed { options, orders, logs, pulse, route })
     }
 
@@ -86,6 +92,11 @@ impl Server {
 
     pub(super) fn recent_logs(&self, count: usize) -> Vec<String> {
         self.logs.last(count)
+    }
+
+    /// As long as nothing else is known.
+    pub(super) fn is_starting(&self) -> String {
+        format!("{} is starting", self.route.url())
     }
 
     /// When it was last seen to work.
@@ -100,7 +111,11 @@ impl Server {
 
 impl Seed {
     /// Starts the server, and keeps it until its [`Server`] is dropped or says stop.
-    pub(super) async fn keep(self, condition: Arc<watch::Sender<Condition>>, dependents: Box<dyn Dependents>) {
+    pub(super) async fn keep(
+        self,
+        condition: Arc<watch::Sender<Condition>>,
+        dependents: Box<dyn Dependents>,
+    ) {
         let Self { options, orders, logs, pulse, route } = self;
         let policy = RestartPolicy::new(options.limits.restarts);
         let keeper = Keeper {

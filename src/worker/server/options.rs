@@ -174,7 +174,10 @@ mod tests {
         assert_eq!(plan.command, ["serve".to_owned(), format!("--port={port}"), format!("{port}{port}")]);
         assert_eq!(plan.env[0].1, format!("127.0.0.1:{port}"));
         assert_eq!(plan.cwd, Path::new("/project"));
-        assert_eq!(options(&ServerSpec { cwd: Some(String::from("a")), ..spec() }).cwd, Path::new("/project/a"));
+        assert_eq!(
+            options(&ServerSpec { cwd: Some(String::from("a")), ..spec() }).cwd,
+            Path::new("/project/a")
+        );
     }
 
     #[test]
@@ -190,7 +193,9 @@ mod tests {
     #[test]
     fn secrets_are_the_key_and_what_is_called_one() {
         let mut options = ServerOptions { key: Some(String::from("sk-main")), ..options(&spec()) };
-        options.command = ["serve", "--api-key", "sk-other", "--hf-token=hf_more", "-x", "plain"].map(String::from).to_vec();
+        options.command = ["serve", "--api-key", "sk-other", "--hf-token=hf_more", "-x", "plain"]
+            .map(String::from)
+            .to_vec();
         assert_eq!(options.secrets(), ["sk-main", "hf_secret", "sk-other", "hf_more"]);
         assert_eq!(options.shown(), "serve --api-key [redacted] --hf-token=[redacted] -x plain");
     }

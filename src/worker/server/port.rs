@@ -58,7 +58,8 @@ fn listener(port: u16) -> Option<u32> {
     let holds = |id: u32| {
         let files = std::fs::read_dir(format!("/proc/{id}/fd")).ok()?;
         let mut links = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
-        links.any(|link| link.to_str().is_some_and(|link| sockets.iter().any(|socket| socket == link)))
+        links
+            .any(|link| link.to_str().is_some_and(|link| sockets.iter().any(|socket| socket == link)))
             .then_some(id)
     };
     processes().find_map(|stat| holds(stat.id))

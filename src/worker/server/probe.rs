@@ -37,7 +37,12 @@ pub(super) enum Slots {
 }
 
 /// Asks for the models.
-pub(in crate::worker) async fn probe(client: &Client, models: &Url, key: Option<&str>, limit: Duration) -> Probe {
+pub(in crate::worker) async fn probe(
+    client: &Client,
+    models: &Url,
+    key: Option<&str>,
+    limit: Duration,
+) -> Probe {
     match ask(client, models, key, limit).await {
         Ok((200, Some(_))) => Probe::Good,
         Ok((200, None)) => Probe::Answered(200, String::from("with something that is no JSON")),

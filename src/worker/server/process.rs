@@ -106,10 +106,16 @@ impl Process {
     /// When the guard cannot be started, or there is no such folder; in a clause.
     pub(super) async fn start(plan: &Plan, program: &GuardProgram, logs: Arc<Logs>) -> Result<Self, String> {
         if !plan.cwd.is_dir() {
-            return Err(format!("there is no folder {} to start it in (the server's :cwd)", plan.cwd.display()));
+            return Err(format!(
+                "there is no folder {} to start it in (the server's :cwd)",
+                plan.cwd.display()
+            ));
         }
         let failed = |error: std::io::Error| {
-            format!("the process that guards the server, {}, cannot be started: {error}", program.program.display())
+            format!(
+                "the process that guards the server, {}, cannot be started: {error}",
+                program.program.display()
+            )
         };
         let mut command = Command::new(&program.program);
         command.args(&program.arguments).current_dir(&plan.cwd);

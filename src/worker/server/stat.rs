@@ -18,7 +18,11 @@ pub(super) struct Stat {
 /// All processes that can be seen.
 pub(super) fn processes() -> impl Iterator<Item = Stat> {
     let entries = if cfg!(target_os = "linux") { std::fs::read_dir("/proc").ok() } else { None };
-    entries.into_iter().flatten().flatten().filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?))
+    entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?))
 }
 
 /// One process.
@@ -52,13 +56,14 @@ mod tests {
     #[test]
     fn a_process_is_read_whatever_its_name() {
         let fields = "S 7 12 12 0 -1 4194560 1 2 3 4 250 17 5 6 20 0 9 0 4242 1000";
-        let expected =
-            Stat { id: 12, parent: 7, group: 12, ticks: 267, began: 4242, is_dead: false };
+        let expected = Stat { id: 12, parent: 7, group: 12, ticks: 267, began: 4242, is_dead: false };
         for name in ["(sleep)", "(a) Z 9 (b)", "((())", "(x y\n)"] {
             assert_eq!(read_line(&format!("12 {name} {fields}")), Some(expected), "{name}");
         }
         assert_eq!(read_line(&format!("12 (a) Z{}", &fields[1..])), Some(Stat { is_dead: true, ..expected }));
-        for line in ["", "12 (sleep", "12 (sleep) S 7", "x (a) S 7 12 12 0 -1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", ")"] {
+        for line in
+            ["", "12 (sleep", "12 (sleep) S 7", "x (a) S 7 12 12 0 -1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", ")"]
+        {
             assert_eq!(read_line(line), None, "{line}");
         }
     }

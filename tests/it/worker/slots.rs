@@ -206,7 +206,10 @@ async fn a_stop_cancels_what_runs_keeps_results_and_takes_nothing_more() {
     assert_eq!(finish(&worker, &running).await.outcome.state, FinalState::Canceled);
     assert_eq!(worker.state(), WorkerState::Stopped);
     let refused = worker.submit(prompt());
-    assert!(matches!(refused, Err(SubmitError::WorkerNotReady(NotReady { state: WorkerState::Stopped, .. }))));
+    assert!(matches!(
+        refused,
+        Err(SubmitError::WorkerNotReady(NotReady { state: WorkerState::Stopped, .. }))
+    ));
     assert_eq!(worker.in_flight(), 0);
     assert_eq!(worker.result(&kept).unwrap().text, "kept");
 }
