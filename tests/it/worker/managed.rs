@@ -1,6 +1,8 @@
 //! Managed servers, from the library: a fake server in a real process, under a real guard.
 
 pub(crate) mod fake;
+#[cfg(target_os = "linux")]
+mod real;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
