@@ -245,3 +245,35 @@ fn doctor_looks_at_the_server_without_starting_it() {
         assert!(message.contains(expected), "{server}: {message}");
     }
 }
+
+/// Forms of `docs/managed.md`, and its first one for real, with a `llama-server` that is none.
+#[test]
+fn the_examples_of_the_page_hold() {
+    let page = include_str!("../../docs/managed.md");
+    let forms: Vec<&str> =
+        page.split("```lisp\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let all = Project::new();
+    all.write("specs/workers.eld", forms.concat());
+    let checked = all.run(&["check"]);
+    assert_eq!((checked.code, checked.stdout.as_str()), (Some(0), ""), "{checked:?}");
+
+    let project = Project::with_worker(forms[0]);
+    let words: Vec<String> = command().iter().map(|word| format!("'{word}'")).collect();
+    let script = format!(
+        "#!/bin/sh\nwhile [ \"$1\" != --port ]; do shift; done\nFAKE=load=50 FAKE_PORT=$2 exec {}\n",
+        words.join(" ")
+    );
+    project.write("bin/llama-server", script);
+    let program = project.path("bin/llama-server");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(program, mode).unwrap();
+    let path = format!("{}:{}", project.path("bin").display(), std::env::var("PATH").unwrap());
+    let output = project
+        .command(&["run", "hello", "--worker", "local", "--trust"])
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let ended = Ended::of(output);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{ended:?}");
+    assert!(ended.stderr.starts_with("starting the server\nserver ready at http://127.0.0.1:"), "{ended:?}");
+}
