@@ -91,3 +91,25 @@ impl<'a> StreamTimers<'a> {
 pub(super) fn after(now: Instant, limit: Duration) -> Instant {
     now + limit.min(Duration::from_secs(365 * 24 * 3600))
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_prolongs_the_wait_for_the_first_token_and_no_other() {
+        let limits = Timers { stall: Duration::from_secs(10), ..Timers::default() };
+        let mut timers = StreamTimers::new(&limits);
+        advance(Duration::from_secs(10)).await;
+        assert!(!timers.prolong(None), "no evidence");
+        assert!(!timers.prolong(Some(Instant::now() - Duration::from_secs(10))), "it worked too long ago");
+        assert!(timers.prolong(Some(Instant::now() - Duration::from_secs(4))));
+        assert_eq!(timers.next(), Instant::now() + Duration::from_secs(6));
+        timers.saw_bytes(&[ChatEvent::Text { text: String::from("a") }]);
+        advance(Duration::from_secs(10)).await;
+        assert!(!timers.prolong(Some(Instant::now())), "after the first token only tokens count");
+        assert!(timers.failure("u").is_some());
+    }
+}

@@ -284,18 +284,8 @@ async fn read_reply(
     let end = loop {
         // A body that is always ready, a recording's for one, must leave the others their turn.
         tokio::task::consume_budget().await;
-        let deadline = timers.next();
-        let piece = tokio::select! {
-            biased;
-            () = task.cancel.cancelled() => return task.give_up(run),
-            () = until(total) => return task.total_timeout(run),
-            piece = incoming.body.next() => Some(piece),
-            () = tokio::time::sleep_until(deadline) => None,
-        };
-        let Some(piece) = piece else {
-            if timers.prolong(task.shared.worked_for_one()) {
-                continue;
-            }
+        // Looked at before each read: a flood of bytes without a token would never let the deadline have its turn.
+        if timers.next() <= Instant::now() && !timers.prolong(task.shared.worked_for_one()) {
             match timers.failure(url) {
                 Some(failure) => {
                     // Disconnected first.
@@ -305,7 +295,16 @@ async fn read_reply(
                 }
                 None => break End::Clean,
             }
+        }
+        let deadline = timers.next();
+        let piece = tokio::select! {
+            biased;
+            () = task.cancel.cancelled() => return task.give_up(run),
+            () = until(total) => return task.total_timeout(run),
+            piece = incoming.body.next() => Some(piece),
+            () = tokio::time::sleep_until(deadline) => None,
         };
+        let Some(piece) = piece else { continue };
         match piece {
             Some(Ok(bytes)) => {
                 decoder.feed(&bytes, &mut events);
@@ -327,17 +326,6 @@ async fn read_reply(
                         return end_by_transport(task, run, stopped);
                     }
                     break End::Clean;
-                }
-                // A flood of bytes without a token would never let the deadline have its turn.
-                if timers.next() <= Instant::now() && !timers.prolong(task.shared.worked_for_one()) {
-                    match timers.failure(url) {
-                        Some(failure) => {
-                            drop(incoming);
-                            task.shared.tell_stall();
-                            return task.fail(run, failure);
-                        }
-                        None => break End::Clean,
-                    }
                 }
             }
             Some(Err(TransportError::Broken { message })) => break End::Broken { error: message },

@@ -40,7 +40,7 @@ impl Lowerer {
                 _ if key.ends_with(':') => {}
                 // Told as the command that is missing.
                 _ if unknown_tool_key::meant(&key, &SERVER_KEYS) == Some("command") => {
-                    misspelt = Some((key, key_span))
+                    misspelt = Some((key, key_span));
                 }
                 _ => {
                     let at = self.at(key_span);

@@ -16,6 +16,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -209,7 +210,8 @@ fn start(words: &File, command: &[String]) -> io::Result<Pid> {
             guard: rustix::process::getpid().as_raw_nonzero().get(),
         };
         // The very file that runs now, also if another has taken its place since.
-        let mut child = Command::new("/proc/self/exe")
+        let own = PathBuf::from("/proc/self/exe");
+        let mut child = Command::new(if own.exists() { own } else { std::env::current_exe()? })
             .args(std::env::args_os().skip(1))
             .stdin(Stdio::piped())
             .stdout(Stdio::from(words.try_clone()?))

@@ -9,13 +9,14 @@ use reqwest::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+use super::Process;
 use super::condition::{Condition, WorkerState};
 use super::logs::Logs;
 use super::options::ServerOptions;
+use super::plan::{Ending, News};
 use super::policy::{RestartPolicy, Verdict};
 use super::port::{Whose, is_port_free, whose};
 use super::probe::{Probe, Slots, busy_slots, probe};
-use super::process::{Ending, News, Process};
 use super::pulse::Pulse;
 use super::route::Route;
 use crate::request::{FailReason, Failure};
@@ -212,6 +213,7 @@ impl Keeper {
     }
 
     fn enter(&self, state: WorkerState, reason: Option<String>) {
+        let reason = reason.map(|reason| self.options.without_secrets(&reason));
         self.condition.send_if_modified(|condition| condition.enter(state, reason));
     }
 

@@ -14,13 +14,18 @@
 mod condition;
 #[cfg(target_os = "linux")]
 mod descendants;
+#[cfg(not(unix))]
+mod elsewhere;
+#[cfg(unix)]
 mod guard;
 mod keeper;
 mod logs;
 mod options;
+mod plan;
 mod policy;
 mod port;
 mod probe;
+#[cfg(unix)]
 mod process;
 mod pulse;
 mod route;
@@ -32,20 +37,27 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 pub use condition::{NotReady, WorkerState, WorkerStatus};
+#[cfg(not(unix))]
+pub use elsewhere::guard_server;
+#[cfg(unix)]
 pub use guard::guard_server;
 pub use options::{ServerLimits, ServerOptions};
+pub use plan::GuardProgram;
 pub use policy::RestartLimits;
 pub use port::{is_port_free, port_holder};
-pub use process::GuardProgram;
 
 pub(super) use condition::Condition;
 pub(super) use keeper::{Dependents, Order};
 pub(super) use probe::{Probe, probe};
 pub(super) use route::Route;
 
+#[cfg(not(unix))]
+use elsewhere::Process;
 use keeper::{Keeper, Phase};
 use logs::Logs;
 use policy::RestartPolicy;
+#[cfg(unix)]
+use process::Process;
 use pulse::Pulse;
 
 use super::transport::Transport;

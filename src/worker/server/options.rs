@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::plan::{GuardProgram, Plan};
 use super::policy::RestartLimits;
 use super::port::{free_port, is_port_free, port_holder};
-use super::process::{GuardProgram, Plan};
 use crate::spec::ServerSpec;
 use crate::text::one_line;
 use crate::worker::redact::Redactor;
@@ -97,11 +97,12 @@ impl ServerOptions {
 
     /// The command on one line, as messages name it; without secrets.
     pub(super) fn shown(&self) -> String {
-        let mut shown = one_line(self.command.join(" "));
-        for secret in self.secrets() {
-            shown = Redactor::new(Some(secret)).text(&shown);
-        }
-        shown
+        self.without_secrets(&one_line(self.command.join(" ")))
+    }
+
+    pub(super) fn without_secrets(&self, text: &str) -> String {
+        let secrets = self.secrets().into_iter();
+        secrets.fold(text.to_owned(), |text, secret| Redactor::new(Some(secret)).text(&text))
     }
 
     /// What is never shown: the key, and what stands under a name like `HF_TOKEN`, `--api-key`.

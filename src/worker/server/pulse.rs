@@ -14,8 +14,8 @@ use crate::worker::record::lock;
 
 /// Two looks nearer to each other than this tell nothing: a tick is 10 ms.
 const SHORTEST: Duration = Duration::from_millis(200);
-/// Who uses less than this part of one CPU waits for work, or for ever, and looks at a clock now and then.
-const LEAST: f64 = 0.02;
+/// Who uses less than one part in so many of one CPU waits for work, or for ever, and looks at a clock now and then.
+const LEAST: u32 = 50;
 
 /// The pulse of one worker's server, over its restarts.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl Felt {
             .iter()
             .map(|(id, ticks)| ticks.saturating_sub(before.get(id).copied().unwrap_or_default()))
             .sum();
-        if spent as f64 / ticks_per_second() >= LEAST * elapsed.as_secs_f64() {
+        if Duration::from_millis(spent.saturating_mul(1000) / ticks_per_second()) >= elapsed / LEAST {
             self.worked = Some(now);
         }
         self.last = Some((now, ticks));
@@ -76,8 +76,14 @@ fn ticks_of(group: u32) -> HashMap<u32, u64> {
     processes().filter(|stat| stat.group == group).map(|stat| (stat.id, stat.ticks)).collect()
 }
 
-fn ticks_per_second() -> f64 {
-    rustix::param::clock_ticks_per_second() as f64
+#[cfg(not(unix))]
+fn ticks_per_second() -> u64 {
+    100
+}
+
+#[cfg(unix)]
+fn ticks_per_second() -> u64 {
+    rustix::param::clock_ticks_per_second().max(1)
 }
 
 #[cfg(test)]

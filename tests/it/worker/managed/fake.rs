@@ -80,7 +80,7 @@ fn serve() {
     if word("flood").is_some() {
         std::thread::spawn(|| {
             loop {
-                if std::io::stdout().write_all(&[b'\xff'; 1 << 16]).is_err() {
+                if std::io::stdout().write_all(&vec![b'\xff'; 1 << 16]).is_err() {
                     return;
                 }
             }
