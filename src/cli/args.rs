@@ -63,6 +63,9 @@ pub(super) enum Command {
     /// Run scripts for the deftool that started this one
     #[command(hide = true)]
     ScriptHost,
+    /// Guard the model server of the deftool that started this one
+    #[command(hide = true)]
+    ServerGuard,
 }
 
 #[derive(Debug, Args)]

@@ -117,6 +117,11 @@ fn script_host() -> Result<Exit, CliError> {
     crate::script::serve_isolated().map(|()| Exit::Clean).map_err(CliError::Runtime)
 }
 
+/// The process between a worker and the server that it manages.
+fn server_guard() -> Result<Exit, CliError> {
+    crate::worker::guard_server().map(|()| Exit::Clean).map_err(CliError::Runtime)
+}
+
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
     // clap itself exits with 2 on wrong usage and 0 on --help and --version.
@@ -140,6 +145,7 @@ pub fn main() -> ExitCode {
         Command::Trust(options) => trust::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::ScriptHost => script_host(),
+        Command::ServerGuard => server_guard(),
     };
     // No program that a script started outlives this one.
     crate::script::kill_programs();

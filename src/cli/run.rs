@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::args::RunOptions;
 use super::output::{say, say_error};
-use super::worker::{self, Chosen, Interrupts, api_key, connect, follow};
+use super::worker::{self, Chosen, Interrupts, api_key, close, connect, follow};
 use super::{CliError, Exit};
 use crate::worker::{Approvals, Recorder, Recording, ReplayTransport, SubmitRequest, Worker, WorkerConfig};
 
@@ -35,7 +35,9 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
         let recorder = recorder.map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref())));
         submit.recorder.clone_from(&recorder);
-        let mut exit = follow(&worker, submit, options.json, &mut interrupts).await?;
+        let followed = follow(&worker, submit, options.json, &mut interrupts).await;
+        close(&worker, &mut interrupts).await;
+        let mut exit = followed?;
         if let Some(Err(error)) = recorder.map(|recorder| recorder.close()) {
             say_error(&format!("{error}; it is not whole"));
             exit = if exit == Exit::Clean { Exit::Failed } else { exit };

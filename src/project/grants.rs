@@ -38,6 +38,9 @@ pub struct Grants {
     /// Environment variables.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub env: BTreeSet<String>,
+    /// Servers that workers start: each the whole of what is started, with its variables and folder.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub server: BTreeSet<String>,
 }
 
 impl Grants {
@@ -94,6 +97,7 @@ impl Grants {
             write: paths(&self.write, &wanted.write),
             run: &wanted.run - &self.run,
             env: &wanted.env - &self.env,
+            server: &wanted.server - &self.server,
         }
     }
 
@@ -110,15 +114,17 @@ impl Grants {
         self.write.extend(other.write);
         self.run.extend(other.run);
         self.env.extend(other.env);
+        self.server.extend(other.server);
     }
 
-    fn kinds(&self) -> [(&'static str, &BTreeSet<String>); 5] {
+    fn kinds(&self) -> [(&'static str, &BTreeSet<String>); 6] {
         [
             (":net", &self.net),
             (":read", &self.read),
             (":write", &self.write),
             (":run", &self.run),
             (":env", &self.env),
+            (":server", &self.server),
         ]
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::handle::Shared;
 use super::record::lock;
 use super::transport::{Look, Page};
-use crate::chat::Feature;
+use crate::chat::{Capabilities, Feature};
 
 /// No slot is kept back for longer.
 const MAX_DRAIN: Duration = Duration::from_secs(60);
@@ -32,8 +32,8 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// A request is about to be sent.
-    pub(super) fn begin(shared: &Arc<Shared>, is_replay: bool) -> Self {
-        let keeps_slot = shared.config.server.lacks(Feature::FreeOnDisconnect);
+    pub(super) fn begin(shared: &Arc<Shared>, server: Capabilities, is_replay: bool) -> Self {
+        let keeps_slot = server.lacks(Feature::FreeOnDisconnect);
         Self { shared: (keeps_slot && !is_replay).then(|| Arc::clone(shared)) }
     }
 
@@ -71,7 +71,7 @@ async fn drain(held: Held) {
     loop {
         let Some(shared) = held.0.upgrade() else { return };
         let look = async {
-            if shared.config.server.slots_page == Some(false) {
+            if shared.present_config().server.slots_page == Some(false) {
                 return Look::Missing;
             }
             shared.transport.look(Page::Slots).await
@@ -89,7 +89,7 @@ async fn drain(held: Held) {
         if rest.is_zero() {
             // Only who can see the slot knows that it is still busy.
             if limit == MAX_DRAIN {
-                shared.stuck.notify_one();
+                shared.tell_stall();
             }
             return;
         }

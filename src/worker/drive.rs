@@ -11,7 +11,7 @@ use super::handle::Shared;
 use super::record::Record;
 use super::recording::{Line, Recorder, Stopped};
 use super::{calls, turn};
-use crate::chat::{BodyForm, Swaps};
+use crate::chat::{BodyForm, Capabilities, Swaps};
 use crate::request::{Event, FailReason, Failure, Run, Step, kind};
 
 /// What the task of one request holds.
@@ -25,13 +25,15 @@ pub(super) struct Drive {
     pub(super) id_seed: u64,
     /// What the server had refused when the request began.
     pub(super) swaps: Swaps,
+    /// What is known of the server.
+    pub(super) server: Capabilities,
 }
 
 /// Drives `run` to its end.
 pub(super) async fn drive(task: Drive, mut run: Run) {
     let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
-    let config = &task.shared.config;
-    let mut form = BodyForm { api: config.api, stream: true, server: config.server, swaps: task.swaps };
+    let api = task.shared.config.api;
+    let mut form = BodyForm { api, stream: true, server: task.server, swaps: task.swaps };
     let mut toolbox = task.shared.tools.current();
     task.publish(&mut run);
     loop {

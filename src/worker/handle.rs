@@ -1,8 +1,9 @@
 //! The worker as its users see it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
-use tokio::sync::Notify;
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::calls::panic_message;
@@ -11,20 +12,19 @@ use super::config::WorkerConfig;
 use super::drive::{Drive, drive};
 use super::record::{EventStream, Record, Registry, ResultError, lock};
 use super::replay::ReplayTransport;
+use super::server::{
+    Condition, Dependents, NotReady, Order, Server, ServerOptions, WorkerState, WorkerStatus,
+};
 use super::submit::{SubmitError, SubmitRequest, live_session, run_start};
 use super::toolbox::ToolSource;
 use super::transport::Transport;
 use crate::chat::Swaps;
-use crate::request::{Approval, FailReason, Failure, Outcome, RequestState, RequestStatus, Run, kind};
+use crate::request::{Approval, FailReason, Failure, Outcome, RequestStatus, Run, kind};
 
-/// Where a worker stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkerState {
-    /// Takes requests.
-    Ready,
-    /// Takes none any more.
-    Stopped,
-}
+/// As many of a server's last lines a status shows.
+const SHOWN_LINES: usize = 50;
+/// How long a managed server may keep its headers back where nobody says otherwise: it queues and reads prompts first.
+const MANAGED_HEADERS: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// A running worker. Cheap to clone; must be used inside a tokio runtime.
 #[derive(Clone)]
@@ -39,10 +39,11 @@ pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     /// How requests are written that the server takes.
     pub(super) learned: Mutex<Swaps>,
-    /// Told where a slot of the server stays busy though nobody waits for it.
-    pub(super) stuck: Notify,
     replay: Option<Arc<ReplayTransport>>,
     pub(super) stopped: CancellationToken,
+    condition: Arc<watch::Sender<Condition>>,
+    /// The server, where it is managed.
+    server: Option<Server>,
 }
 
 impl std::fmt::Debug for Worker {
@@ -52,9 +53,25 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// A worker whose model is behind `transport`.
+    /// A worker whose model is behind `transport`. It is taken at its word, that is ready at once; [`Worker::ready`] asks.
     pub fn start(config: WorkerConfig, tools: Arc<dyn ToolSource>, transport: Arc<dyn Transport>) -> Self {
-        Self::build(config, tools, transport, None)
+        Self::build(config, tools, transport, None, None)
+    }
+
+    /// A worker that starts its server and looks after it. It takes requests once that is ready: [`Worker::ready`] waits.
+    /// The server ends with the last handle of the worker, and with this process, however that ends.
+    pub fn start_managed(
+        mut config: WorkerConfig,
+        tools: Arc<dyn ToolSource>,
+        options: ServerOptions,
+    ) -> Self {
+        config.timers.headers.get_or_insert(MANAGED_HEADERS);
+        let (server, seed) = Server::new(options);
+        let transport: Arc<dyn Transport> = Arc::<super::server::Route>::clone(server.route());
+        let worker = Self::build(config, tools, transport, None, Some(server));
+        let condition = Arc::clone(&worker.shared.condition);
+        tokio::spawn(seed.keep(condition, Box::new(Hung(Arc::downgrade(&worker.shared)))));
+        worker
     }
 
     /// A worker whose model is a recording: its one request is the recorded one again, its clock, ids and model too.
@@ -70,7 +87,7 @@ impl Worker {
         config.api = session.api;
         config.slots = 1;
         let transport: Arc<dyn Transport> = Arc::<ReplayTransport>::clone(&replay);
-        Self::build(config, tools, transport, Some(replay))
+        Self::build(config, tools, transport, Some(replay), None)
     }
 
     fn build(
@@ -78,16 +95,23 @@ impl Worker {
         tools: Arc<dyn ToolSource>,
         transport: Arc<dyn Transport>,
         replay: Option<Arc<ReplayTransport>>,
+        server: Option<Server>,
     ) -> Self {
+        let condition = if let Some(server) = &server {
+            Condition::new(WorkerState::Running, Some(server.is_starting()))
+        } else {
+            Condition::new(WorkerState::Ready, None)
+        };
         let shared = Shared {
             config,
             tools,
             transport,
             registry: Mutex::default(),
             learned: Mutex::default(),
-            stuck: Notify::new(),
             replay,
             stopped: CancellationToken::new(),
+            condition: Arc::new(watch::Sender::new(condition)),
+            server,
         };
         Self { shared: Arc::new(shared) }
     }
@@ -95,12 +119,11 @@ impl Worker {
     /// Takes a request, at once or not at all.
     ///
     /// # Errors
-    /// When no slot is free, the worker is stopped, or the id that was given is another's.
+    /// When no slot is free, the worker is not ready, or the id that was given is another's.
     pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
         let shared = &self.shared;
-        if self.state() == WorkerState::Stopped {
-            return Err(SubmitError::WorkerNotReady);
-        }
+        shared.is_ready().map_err(SubmitError::WorkerNotReady)?;
+        let config = shared.present_config();
         let SubmitRequest { messages, job_name, recorder, origin } = request;
         let mut session = match &shared.replay {
             Some(replay) => {
@@ -110,7 +133,10 @@ impl Worker {
                 }
                 session
             }
-            None => live_session(shared, messages, job_name),
+            None => {
+                let url = shared.transport.url(config.api);
+                live_session(&config, url, *lock(&shared.learned), messages, job_name)
+            }
         };
         if let Some(origin) = origin {
             if self.record(&origin.request_id).is_some() {
@@ -118,7 +144,7 @@ impl Worker {
             }
             origin.settle(&mut session);
         }
-        let run = Run::new(shared.config.run.clone(), run_start(&session));
+        let run = Run::new(config.run, run_start(&session));
         let cancel = shared.stopped.child_token();
         let record = Arc::new(Record::new(run.status(), cancel.clone()));
         let id = session.request_id.clone();
@@ -135,8 +161,9 @@ impl Worker {
             recorder.begin(&session);
         }
         let clock = shared.replay.as_ref().map_or_else(|| Arc::new(Clock::live()), |replay| replay.clock());
-        let (id_seed, swaps) = (session.id_seed, session.swaps);
-        let task = Drive { shared: Arc::clone(shared), record, clock, recorder, cancel, id_seed, swaps };
+        let (id_seed, swaps, server) = (session.id_seed, session.swaps, session.server);
+        let task =
+            Drive { shared: Arc::clone(shared), record, clock, recorder, cancel, id_seed, swaps, server };
         tokio::spawn(supervise(task, run, id.clone()));
         Ok(id)
     }
@@ -202,25 +229,98 @@ impl Worker {
 
     /// Whether it takes requests.
     pub fn state(&self) -> WorkerState {
-        if self.shared.stopped.is_cancelled() { WorkerState::Stopped } else { WorkerState::Ready }
+        self.shared.condition().state
     }
 
-    /// Takes no requests any more and cancels those in flight. Results stay.
+    /// Where it and its server stand.
+    pub fn status(&self) -> WorkerStatus {
+        let Condition { state, since, reason, restarts, pid, endpoint } = self.shared.condition();
+        WorkerStatus {
+            state,
+            since,
+            reason,
+            restarts,
+            pid,
+            endpoint,
+            recent_logs: self.recent_logs(SHOWN_LINES),
+            slots: self.shared.config.slots,
+            in_flight: self.in_flight(),
+        }
+    }
+
+    /// The last `count` lines that a managed server wrote, the oldest first; bounded, without secrets.
+    pub fn recent_logs(&self, count: usize) -> Vec<String> {
+        self.shared.server.as_ref().map(|server| server.recent_logs(count)).unwrap_or_default()
+    }
+
+    /// Waits until the worker takes requests. A managed server is waited for, through its restarts; a plain endpoint is
+    /// asked once, and any answer but 401, 403 and 5xx is ready.
+    ///
+    /// # Errors
+    /// When it will not without a person's doing: its server failed or is locked out, its endpoint refuses or is silent, it
+    /// was stopped.
+    pub async fn ready(&self) -> Result<(), NotReady> {
+        let shared = &self.shared;
+        if shared.server.is_none() && !shared.stopped.is_cancelled() {
+            let (state, reason) = match shared.transport.probe().await {
+                Ok(()) => (WorkerState::Ready, None),
+                Err(why) => (WorkerState::Failed, Some(why)),
+            };
+            shared.condition.send_if_modified(|condition| {
+                condition.state != WorkerState::Stopped && condition.enter(state, reason)
+            });
+        }
+        let mut conditions = shared.condition.subscribe();
+        loop {
+            conditions.borrow_and_update();
+            match shared.is_ready() {
+                Err(NotReady { state: WorkerState::Running, .. }) => {}
+                settled => return settled,
+            }
+            tokio::select! {
+                _ = conditions.changed() => {}
+                () = shared.stopped.cancelled() => {}
+            }
+        }
+    }
+
+    /// Takes no requests any more, cancels those in flight and ends a managed server. Results stay. For good.
     pub fn stop(&self) {
         self.shared.stopped.cancel();
         for record in lock(&self.shared.registry).all() {
             record.cancel.cancel();
         }
-    }
-
-    /// Fails every request whose reply is awaited with `worker_restarted`; one whose tool is running goes on.
-    pub fn restart(&self) {
-        let detail = "the worker was restarted";
-        for record in lock(&self.shared.registry).all() {
-            if record.status().state == RequestState::Running {
-                record.stop_with(Failure::new(FailReason::WorkerRestarted, "", detail));
+        match &self.shared.server {
+            Some(server) => server.order(Order::Stop),
+            None => {
+                self.shared
+                    .condition
+                    .send_if_modified(|condition| condition.enter(WorkerState::Stopped, None));
             }
         }
+    }
+
+    /// Waits until a worker that was stopped is gone, its server with it.
+    pub async fn gone(&self) {
+        self.shared.stopped.cancelled().await;
+        let mut conditions = self.shared.condition.subscribe();
+        let _ = conditions.wait_for(|condition| condition.state == WorkerState::Stopped).await;
+    }
+
+    /// Starts a managed server anew, locked out or not. Every request with an open stream fails with `worker_restarted`; one
+    /// whose tool is running goes on, and waits for the server before its next turn.
+    pub fn restart(&self) {
+        let shared = &self.shared;
+        let detail = "the worker was restarted";
+        if let Some(server) = &shared.server {
+            // Before its requests fail: whoever hears of that may submit at once, and is not to meet the old server.
+            shared.condition.send_if_modified(|condition| {
+                condition.state != WorkerState::Stopped
+                    && condition.enter(WorkerState::Running, Some(String::from(detail)))
+            });
+            server.order(Order::Restart);
+        }
+        shared.fail_streams(&Failure::new(FailReason::WorkerRestarted, "", detail));
     }
 
     fn record(&self, id: &str) -> Option<Arc<Record>> {
@@ -244,7 +344,94 @@ async fn supervise(task: Drive, run: Run, id: String) {
     }
 }
 
+/// What hangs on a server: the requests of its worker, while there is one.
+struct Hung(Weak<Shared>);
+
+impl Dependents for Hung {
+    fn streaming(&self) -> usize {
+        self.0.upgrade().map_or(0, |shared| shared.streaming())
+    }
+
+    fn fail(&self, failure: &Failure) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.fail_streams(failure);
+        }
+    }
+}
+
 impl Shared {
+    /// Where it stands; a stop counts from the moment it was said.
+    fn condition(&self) -> Condition {
+        let mut condition = self.condition.borrow().clone();
+        if self.stopped.is_cancelled() {
+            condition.enter(WorkerState::Stopped, None);
+        }
+        condition
+    }
+
+    /// Whether requests are taken.
+    fn is_ready(&self) -> Result<(), NotReady> {
+        let condition = self.condition();
+        if condition.state == WorkerState::Ready { Ok(()) } else { Err(condition.not_ready()) }
+    }
+
+    /// As configured, with what a managed server told of itself.
+    pub(super) fn present_config(&self) -> WorkerConfig {
+        let config = self.config.clone();
+        match self.server.as_ref().and_then(|server| server.route().endpoint()) {
+            Some(endpoint) => config.at(&endpoint),
+            None => config,
+        }
+    }
+
+    /// Waits until the server can be sent to; why it never will. At once where it is not managed.
+    pub(super) async fn server_ready(&self) -> Result<(), NotReady> {
+        if self.server.is_none() {
+            return Ok(());
+        }
+        let mut conditions = self.condition.subscribe();
+        loop {
+            let condition = conditions.borrow_and_update().clone();
+            match condition.state {
+                WorkerState::Ready => return Ok(()),
+                WorkerState::Failed | WorkerState::Stopped => return Err(condition.not_ready()),
+                WorkerState::Running => {}
+            }
+            if conditions.changed().await.is_err() {
+                return Err(condition.not_ready());
+            }
+        }
+    }
+
+    /// Whether the worker started its server itself.
+    pub(super) fn is_managed(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// When the server was last seen to work, if it can only have been for the one request that streams.
+    pub(super) fn worked_for_one(&self) -> Option<Instant> {
+        let server = self.server.as_ref()?;
+        if self.streaming() == 1 { server.worked() } else { None }
+    }
+
+    /// A request was disconnected because it stalled.
+    pub(super) fn tell_stall(&self) {
+        if let Some(server) = &self.server {
+            server.order(Order::Stalled);
+        }
+    }
+
+    fn streaming(&self) -> usize {
+        lock(&self.registry).all().iter().filter(|record| record.is_streaming()).count()
+    }
+
+    fn fail_streams(&self, failure: &Failure) {
+        let records = lock(&self.registry).all();
+        for record in records.iter().filter(|record| record.is_streaming()) {
+            record.stop_with(failure.clone());
+        }
+    }
+
     /// Gives a request's slot back. Before its end is told: whoever hears of it may submit at once.
     pub(super) fn release(&self, id: &str, record: &Record) {
         lock(&self.registry).release(id, record, self.config.keep_results);

@@ -11,6 +11,7 @@ use reqwest::{Client, Response, Url};
 use super::detect::server_page;
 use super::probe::{ProbeError, Prober};
 use super::redact::Redactor;
+use super::server::{Probe, probe};
 use super::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError, api_path};
 use crate::chat::Api;
 
@@ -21,10 +22,15 @@ const MAX_IDLE: Duration = Duration::from_secs(3);
 /// A server that works on a prompt answers between two batches.
 const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long a server may take to say whether it is there.
+const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
 /// Sends to `{base}/chat/completions` or `{base}/responses`, as the request says.
 pub struct HttpTransport {
     client: Client,
     base: Url,
+    /// Where its models are listed.
+    models: Url,
     completions: Target,
     responses: Target,
     key: Option<String>,
@@ -53,6 +59,7 @@ impl HttpTransport {
     /// When `base` is no HTTP URL, or TLS cannot be set up; in a sentence.
     pub fn new(base: &str, key: Option<String>, connect: Duration) -> Result<Self, String> {
         let url = endpoint_url(base, api_path(Api::ChatCompletions))?;
+        let models = endpoint_url(base, "models")?;
         if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
             let message =
                 "the API key holds a blank or a character that no HTTP header takes; was it copied whole?";
@@ -64,7 +71,7 @@ impl HttpTransport {
         let redactor = Redactor::new(key.as_deref());
         let target = |url: Url| Target { shown: redactor.text(&shown_url(&url)), url };
         let (completions, responses) = (target(url), target(responses));
-        Ok(Self { client, base, completions, responses, key, redactor })
+        Ok(Self { client, base, models, completions, responses, key, redactor })
     }
 
     fn target(&self, api: Api) -> &Target {
@@ -127,6 +134,20 @@ impl Transport for HttpTransport {
 
     fn url(&self, api: Api) -> &str {
         &self.target(api).shown
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), String>> {
+        async {
+            let shown = self.redactor.text(&shown_url(&self.models));
+            match probe(&self.client, &self.models, self.key.as_deref(), PROBE_LIMIT).await {
+                Probe::Answered(status @ (401 | 403 | 500..), said) => {
+                    Err(self.redactor.text(format!("{shown} answers {status} {said}").trim_end()))
+                }
+                Probe::Good | Probe::Answered(..) => Ok(()),
+                Probe::Silent(why) => Err(format!("{shown}: {}", self.redactor.text(&why))),
+            }
+        }
+        .boxed()
     }
 
     fn holds_secret(&self, text: &str) -> bool {

@@ -7,8 +7,6 @@
 //!
 //! Invariants: a slot is freed at its request's terminal state, whatever it is; whatever a server or a tool does, a
 //! request ends, and its text is kept; no secret passes the transport upward.
-//!
-//! Absent as yet: managed servers.
 
 mod calls;
 mod clock;
@@ -28,6 +26,7 @@ mod record;
 mod recording;
 mod redact;
 mod replay;
+mod server;
 mod stream_timers;
 mod submit;
 mod toolbox;
@@ -39,13 +38,17 @@ pub use config::WorkerConfig;
 pub use detect::{Detected, Evidence};
 pub use endpoint::{Endpoint, EndpointError, EndpointOptions, find_endpoint};
 pub use examine::{Examination, ExamineOptions, Model, examine_endpoint};
-pub use handle::{Worker, WorkerState};
+pub use handle::Worker;
 pub use http::HttpTransport;
 pub use probe::ProbeError;
 pub use project_tools::{ProjectTools, TrustSource};
 pub use record::{EventStream, ResultError};
 pub use recording::{Recorder, Recording, RecordingError, Session};
 pub use replay::ReplayTransport;
+pub use server::{
+    GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,
+    guard_server, is_port_free, port_holder,
+};
 pub use submit::{Origin, SubmitError, SubmitRequest};
 pub use toolbox::{ToolSource, Toolbox};
 pub use transport::{Incoming, Look, Outgoing, Page, Transport, TransportError};

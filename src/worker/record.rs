@@ -19,6 +19,8 @@ pub(super) struct Record {
     /// How many events there are.
     count: watch::Sender<usize>,
     gave_back: AtomicBool,
+    /// Whether the server is asked for it now.
+    streams: AtomicBool,
     /// A person answered.
     answered: Notify,
 }
@@ -43,6 +45,7 @@ impl Record {
             state: Mutex::new(state),
             count: watch::Sender::new(0),
             gave_back: AtomicBool::new(false),
+            streams: AtomicBool::new(false),
             answered: Notify::new(),
         }
     }
@@ -73,6 +76,17 @@ impl Record {
     pub(super) fn stop_with(&self, failure: Failure) {
         lock(&self.state).stop_reason.get_or_insert(failure);
         self.cancel.cancel();
+    }
+
+    /// From now on, until the answer is dropped, the loss of the server is the request's.
+    pub(super) fn stream(&self) -> Streaming<'_> {
+        self.streams.store(true, Ordering::SeqCst);
+        Streaming(self)
+    }
+
+    /// Whether the server is asked for it now.
+    pub(super) fn is_streaming(&self) -> bool {
+        self.streams.load(Ordering::SeqCst) && lock(&self.state).outcome.is_none()
     }
 
     pub(super) fn stop_reason(&self) -> Option<Failure> {
@@ -158,6 +172,15 @@ impl Record {
         status.state = RequestState::Failed;
         status.running_tool = None;
         self.publish(vec![Event::Finished(outcome)], status);
+    }
+}
+
+/// The time in which the server is asked for a request.
+pub(super) struct Streaming<'r>(&'r Record);
+
+impl Drop for Streaming<'_> {
+    fn drop(&mut self) {
+        self.0.streams.store(false, Ordering::SeqCst);
     }
 }
 

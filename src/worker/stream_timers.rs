@@ -61,6 +61,15 @@ impl<'a> StreamTimers<'a> {
         }
     }
 
+    /// The deadline passed; but before the first token the server was seen to work at `worked`, as it does while it
+    /// reads a long prompt without a word, and its limits count from there. Whether that leaves time.
+    pub(super) fn prolong(&mut self, worked: Option<Instant>) -> bool {
+        let Some(worked) = worked.filter(|_| !self.any_token && self.finish.is_none()) else { return false };
+        self.byte = self.byte.max(after(worked, self.timers.stall));
+        self.token = self.token.max(after(worked, self.timers.first_token));
+        self.next() > Instant::now()
+    }
+
     pub(super) fn next(&self) -> Instant {
         let next = self.byte.min(self.token);
         self.finish.map_or(next, |finish| finish.min(next))
@@ -84,6 +93,28 @@ impl<'a> StreamTimers<'a> {
 }
 
 /// `limit` after `now`; a limit beyond a year is none, and the sum would overflow.
-fn after(now: Instant, limit: Duration) -> Instant {
+pub(super) fn after(now: Instant, limit: Duration) -> Instant {
     now + limit.min(Duration::from_secs(365 * 24 * 3600))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_prolongs_the_wait_for_the_first_token_and_no_other() {
+        let limits = Timers { stall: Duration::from_secs(10), ..Timers::default() };
+        let mut timers = StreamTimers::new(&limits);
+        advance(Duration::from_secs(10)).await;
+        assert!(!timers.prolong(None), "no evidence");
+        assert!(!timers.prolong(Some(Instant::now() - Duration::from_secs(10))), "it worked too long ago");
+        assert!(timers.prolong(Some(Instant::now() - Duration::from_secs(4))));
+        assert_eq!(timers.next(), Instant::now() + Duration::from_secs(6));
+        timers.saw_bytes(&[ChatEvent::Text { text: String::from("a") }]);
+        advance(Duration::from_secs(10)).await;
+        assert!(!timers.prolong(Some(Instant::now())), "after the first token only tokens count");
+        assert!(timers.failure("u").is_some());
+    }
 }

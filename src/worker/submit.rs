@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::handle::Shared;
-use super::record::lock;
+use super::config::WorkerConfig;
 use super::recording::{Recorder, Session};
-use crate::chat::Message;
+use super::server::NotReady;
+use crate::chat::{Message, Swaps};
 use crate::request::RunStart;
 
 /// A request to submit.
@@ -57,22 +57,27 @@ impl SubmitRequest {
 }
 
 /// Why a request was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
     /// Every slot holds a request.
     #[error("no slot is free; wait for a request to end, or raise the worker's :slots")]
     NoSlotAvailable,
-    /// The worker is stopped.
-    #[error("the worker is not ready")]
-    WorkerNotReady,
+    /// The worker is starting its server, has lost it, or was stopped.
+    #[error(transparent)]
+    WorkerNotReady(NotReady),
     /// Its origin gives an id that another request has.
     #[error("a request of this id is remembered; give each request an id of its own")]
     IdTaken,
 }
 
 /// What a request starts from: clock, zone, ids.
-pub(super) fn live_session(shared: &Shared, conversation: Vec<Message>, job_name: String) -> Session {
-    let config = &shared.config;
+pub(super) fn live_session(
+    config: &WorkerConfig,
+    url: &str,
+    swaps: Swaps,
+    conversation: Vec<Message>,
+    job_name: String,
+) -> Session {
     let now = SystemTime::now();
     let zoned = jiff::Zoned::now();
     let submitted_at_ms = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
@@ -81,10 +86,10 @@ pub(super) fn live_session(shared: &Shared, conversation: Vec<Message>, job_name
         job_name,
         worker: config.run.worker.clone(),
         conversation,
-        url: shared.transport.url(config.api).to_owned(),
+        url: url.to_owned(),
         model: config.run.model.clone(),
         server: config.server,
-        swaps: *lock(&shared.learned),
+        swaps,
         api: config.api,
         parallel_tool_calls: config.run.parallel_tool_calls_supported,
         submitted_at_ms,

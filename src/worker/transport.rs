@@ -105,6 +105,12 @@ pub trait Transport: Send + Sync {
     /// Where it sends those to `api`, as messages name it: without user and password.
     fn url(&self, api: Api) -> &str;
 
+    /// Asks whether the server is there and would take requests, without asking a model anything; why not, in a clause. A
+    /// transport that cannot ask is taken at its word.
+    fn probe(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Whether `text` holds what this transport must keep to itself, such as an API key.
     fn holds_secret(&self, _text: &str) -> bool {
         false

@@ -4,6 +4,7 @@
 //! Source of the statuses: those that name a passing state; a 500 of llama.cpp's about tools or arguments stays one for ever.
 
 mod failure;
+mod managed;
 mod reply;
 
 use std::time::Duration;
@@ -84,6 +85,7 @@ pub(super) async fn stream(
 impl Turn<'_> {
     async fn play(&mut self, request: &ChatRequest, form: &mut BodyForm) -> Result<(), Over> {
         let (turn, _) = self.run.turn();
+        let _streaming = self.reach_server().await?;
         for attempt in 1.. {
             let body = request.encode_body(*form);
             let sent = self.send(Outgoing { turn, attempt, api: form.api, body: body.clone() }).await?;
@@ -210,12 +212,13 @@ impl Turn<'_> {
     /// The head of the response.
     async fn send(&mut self, outgoing: Outgoing) -> Result<Result<Open, TransportError>, Over> {
         let config = &self.task.shared.config;
-        let is_queued = config.server.lacks(Feature::EarlyHeaders);
+        let is_queued = self.task.server.lacks(Feature::EarlyHeaders);
         let default = if is_queued { QUEUED_HEADERS_LIMIT } else { HEADERS_LIMIT };
         let limit = config.timers.headers.unwrap_or(default);
         if let Some(sent) = self.send_within(outgoing, limit).await? {
             return Ok(sent);
         }
+        self.task.shared.tell_stall();
         let url = self.task.url();
         let detail = format!("{url}: no response headers within {} (the worker's :headers)", seconds(limit));
         Err(self.fail(Failure::new(FailReason::HeadersTimeout, kind::HEADERS_TIMEOUT, detail)))
@@ -230,14 +233,14 @@ impl Turn<'_> {
         let task = self.task;
         let Outgoing { turn, attempt, ref body, .. } = outgoing;
         task.write(|at_ms| Line::Request { turn, attempt, at_ms, body: body.clone() });
-        let mut exchange = Exchange::begin(&task.shared, task.clock.is_recorded());
+        let mut exchange = Exchange::begin(&task.shared, task.server, task.clock.is_recorded());
         let sent = tokio::select! {
             biased;
             () = task.cancel.cancelled() => return Err(self.give_up()),
             () = until(self.total) => return Err(self.total_timeout()),
-            sent = tokio::time::timeout(limit, task.shared.transport.send(outgoing)) => sent,
+            sent = managed::head_within(task, limit, task.shared.transport.send(outgoing)) => sent,
         };
-        let Ok(sent) = sent else { return Ok(None) };
+        let Some(sent) = sent else { return Ok(None) };
         match &sent {
             Ok(incoming) => task.write(|at_ms| Line::Response {
                 at_ms,

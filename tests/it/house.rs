@@ -41,7 +41,7 @@ const HOMES: [(&str, &[&str]); 22] = [
     ("indicatif", &["cli"]),
     ("similar", &["script", "cli"]),
     ("flate2", &["script"]),
-    ("rustix", &["script", "project", "cli"]),
+    ("rustix", &["script", "project", "worker", "cli"]),
     ("url", &["spec", "script", "cli"]),
 ];
 

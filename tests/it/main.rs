@@ -25,6 +25,7 @@ mod lang;
 mod live;
 mod llama_cpp;
 mod lost;
+mod managed;
 mod readme;
 mod real;
 mod record;

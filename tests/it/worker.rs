@@ -5,6 +5,8 @@
 
 mod bench;
 mod ends;
+#[cfg(unix)]
+pub(crate) mod managed;
 mod replay;
 mod responses;
 mod scripted;

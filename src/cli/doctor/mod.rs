@@ -6,6 +6,7 @@
 mod editor;
 mod files;
 mod machine;
+mod managed;
 mod model;
 mod permissions;
 mod project;

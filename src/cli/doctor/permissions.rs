@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use super::{Line, counted, environment, list};
-use crate::cli::trust::{Store, StoreError, doubt, key_wishes, not_remembered, state_folder};
+use crate::cli::trust::{Store, StoreError, doubt, key_wishes, not_remembered, server_wishes, state_folder};
 use crate::project::{Generation, wishes};
 use crate::text::count;
 
@@ -12,6 +12,9 @@ pub(super) fn check(generation: &Generation) -> Line {
     let mut wanted = wishes(&generation.load, generation.tools());
     let tools = wanted.len();
     wanted.extend(key_wishes(&generation.load, |name| environment(name).is_some()));
+    let keys = wanted.len() - tools;
+    wanted.extend(server_wishes(&generation.load));
+    let servers = wanted.len() - tools - keys;
     if wanted.is_empty() {
         return Line::ok("trust", "not needed: nothing wants more than to read the project");
     }
@@ -19,11 +22,15 @@ pub(super) fn check(generation: &Generation) -> Line {
         not_remembered(generation, wanted.clone()).iter().map(ToString::to_string).collect();
     if missing.is_empty() {
         let many = counted(tools, "tool");
-        let keys = match wanted.len() - tools {
+        let also = |workers: usize, what: &str| match workers {
             0 => String::new(),
-            workers => format!(", and {} may send a key", count(workers, "worker")),
+            workers => format!(", and {} may {what}", count(workers, "worker")),
         };
-        return Line::ok("trust", format!("granted: {many} may use more than the project's own files{keys}"));
+        let (keys, servers) = (also(keys, "send a key"), also(servers, "start a server"));
+        return Line::ok(
+            "trust",
+            format!("granted: {many} may use more than the project's own files{keys}{servers}"),
+        );
     }
     let message = format!("not granted: {}", list(&missing));
     Line::warning("trust", message, "read the specs, then `deftool trust grant`")

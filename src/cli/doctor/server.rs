@@ -32,11 +32,21 @@ struct Server {
 }
 
 pub(super) fn check(options: &DoctorOptions, generation: Option<&Generation>) -> Result<Vec<Line>, CliError> {
-    let workers = workers(options, generation)?;
+    let mut managed = Vec::new();
+    let mut workers = workers(options, generation)?;
+    if let (None, Some(generation)) = (&options.endpoint, generation) {
+        workers.retain(|worker| match &worker.server {
+            Some(server) => {
+                managed.push(super::managed::check(worker, server, generation));
+                false
+            }
+            None => true,
+        });
+    }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let lines = runtime.block_on(async {
-        let mut lines = Vec::new();
+        let mut lines = managed;
         let (servers, without) = servers(options, generation, workers).await;
         if without {
             lines.push(Line::warning(

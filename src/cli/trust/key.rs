@@ -14,7 +14,8 @@ use crate::text::Location;
 /// What `worker` wants; `named` is the endpoint that the user named in place of the spec's. Whether the variable is set is
 /// the caller's to ask.
 pub(in crate::cli) fn key_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>) -> Option<Wish> {
-    let server = if named.is_some() { None } else { worker.endpoint.as_deref() };
+    // A server that the worker starts is trusted as a whole.
+    let server = if named.is_some() || worker.server.is_some() { None } else { worker.endpoint.as_deref() };
     let is_default = worker.api_key_env == WorkerSpec::named("").api_key_env;
     if server.is_none() && is_default {
         return None;

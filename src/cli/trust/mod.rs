@@ -6,6 +6,7 @@
 
 mod ask;
 mod key;
+mod server;
 mod state;
 mod store;
 
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 pub(super) use ask::{ProjectTrust, not_remembered};
 pub(super) use key::{key_wish, key_wishes};
+pub(super) use server::{server_wish, server_wishes};
 pub(super) use state::{doubt, state_folder};
 pub(super) use store::{Projects, Store, StoreError};
 
@@ -77,6 +79,7 @@ fn grant(store: &Store, folder: Option<&Path>) -> Result<Exit, CliError> {
     let mut wanted = wishes(&generation.load, generation.tools());
     // Set or not: the shell that runs it may be another.
     wanted.extend(key_wishes(&generation.load, |_| true));
+    wanted.extend(server_wishes(&generation.load));
     let shown = one_line(root.to_string_lossy().into_owned());
     if wanted.is_empty() {
         say(&format!("nothing to grant: {shown} wants no more than to read its own files"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{api_key, environment};
+use super::{api_key, environment, managed};
 use crate::cli::CliError;
 use crate::cli::args::WorkerOptions;
 use crate::spec::WorkerSpec;
@@ -13,7 +13,7 @@ use crate::worker::{
 /// Settles the endpoint and starts the worker.
 ///
 /// # Errors
-/// When there is no endpoint.
+/// When there is no endpoint, or the worker's own server cannot be started.
 pub(in crate::cli) async fn connect(
     options: &WorkerOptions,
     spec: &WorkerSpec,
@@ -21,6 +21,17 @@ pub(in crate::cli) async fn connect(
     tools: Arc<dyn ToolSource>,
 ) -> Result<Worker, CliError> {
     let key = api_key(spec);
+    if let (None, Some(server)) = (&options.endpoint, &spec.server) {
+        return managed::start(
+            options,
+            server,
+            key,
+            (options.model.clone().or_else(|| spec.model.clone()), spec.dialect),
+            config,
+            tools,
+        )
+        .await;
+    }
     let configured = options.endpoint.clone().or_else(|| spec.endpoint.clone());
     let endpoint = find_endpoint(EndpointOptions {
         endpoint: configured.or_else(|| environment("OPENAI_BASE_URL")),

@@ -3,15 +3,17 @@
 
 mod connect;
 mod follow;
+mod managed;
 
 use std::sync::Arc;
 
 pub(super) use connect::connect;
 pub(super) use follow::{Interrupts, follow};
+pub(super) use managed::close;
 
 use super::args::{ScriptOptions, WorkerOptions};
 use super::output::say;
-use super::trust::{ProjectTrust, key_wish};
+use super::trust::{ProjectTrust, key_wish, server_wish};
 use super::{CliError, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
@@ -50,6 +52,9 @@ pub(super) fn choose(
         wishes(&generation.load, offered.iter().filter_map(|entry| generation.tool(&entry.name)));
     if !is_offline && api_key(&spec).is_some() {
         wanted.extend(key_wish(&generation.load, &spec, options.endpoint.as_deref()));
+    }
+    if !is_offline {
+        wanted.extend(server_wish(&generation.load, &spec, options.endpoint.as_deref()));
     }
     let trust = ProjectTrust::settle(&root, wanted, scripts.trust)?;
     let scripts = engine::start(scripts)?;

@@ -3,42 +3,69 @@
 use super::Lowerer;
 use super::plist::Entry;
 use crate::spec::ServerSpec;
-use crate::spec::rules::{unknown_tool_key, wrong_value};
+use crate::spec::rules::{server_without_command, server_without_port, unknown_tool_key, wrong_value};
 use crate::syntax::{Datum, DatumKind, Number};
 
 const SERVER_KEYS: [&str; 4] = ["command", "env", "cwd", "port"];
 
 impl Lowerer {
-    /// The server; `None` when it has no command. Told.
+    /// The server; `None` when it has no command. Told, once.
     pub(super) fn lower_server(&mut self, value: Datum) -> Option<ServerSpec> {
         let expected = "a plist such as `(:command [\"llama-server\" \"--port\" \"{port}\"])`";
         let DatumKind::List(items) = value.kind else {
             self.tell_wrong("server", &value, expected);
             return None;
         };
-        let whole = Datum { span: value.span, kind: DatumKind::List(Vec::new()) };
+        let whole = value.span;
         let (mut command, mut env, mut cwd, mut port) = (None, Vec::new(), None, None);
-        let mut is_written = false;
+        // Whether there is a command, a port: right or wrong, which is told.
+        let (mut command_at, mut misspelt, mut has_port) = (None, None, false);
         for Entry { key, key_span, value } in self.read_plist(items, &SERVER_KEYS) {
             match key.as_str() {
                 "command" => {
-                    is_written = true;
-                    command = self.take_command(value);
+                    command_at = Some(value.span);
+                    if matches!(&value.kind, DatumKind::Vector(items) | DatumKind::List(items) if items.is_empty())
+                    {
+                        self.findings.push(server_without_command::finding(self.at(value.span)));
+                    } else {
+                        command = self.take_command(value);
+                    }
                 }
                 "env" => env = self.take_variables(value),
                 "cwd" => cwd = self.take_string("cwd", value),
-                "port" => port = self.take_port(&value),
+                "port" => {
+                    has_port = true;
+                    port = self.take_port(&value);
+                }
                 _ if key.ends_with(':') => {}
+                // Told as the command that is missing.
+                _ if unknown_tool_key::meant(&key, &SERVER_KEYS) == Some("command") => {
+                    misspelt = Some((key, key_span));
+                }
                 _ => {
                     let at = self.at(key_span);
                     self.findings.push(unknown_tool_key::finding(at, &key, "`:server`", &SERVER_KEYS));
                 }
             }
         }
-        if !is_written {
-            self.tell_wrong("server", &whole, expected);
+        let Some(command_at) = command_at else {
+            let finding = match misspelt {
+                Some((key, span)) => server_without_command::misspelt(self.at(span), &key),
+                None => server_without_command::finding(self.at(whole)),
+            };
+            self.findings.push(finding);
+            return None;
+        };
+        if let Some((key, span)) = misspelt {
+            let at = self.at(span);
+            self.findings.push(unknown_tool_key::finding(at, &key, "`:server`", &SERVER_KEYS));
         }
-        command.map(|command| ServerSpec { command, env, cwd, port })
+        let command = command?;
+        let named = |text: &String| text.contains("{port}");
+        if !has_port && !command.iter().any(named) && !env.iter().any(|(_, value)| named(value)) {
+            self.findings.push(server_without_port::finding(self.at(command_at)));
+        }
+        Some(ServerSpec { command, env, cwd, port })
     }
 
     /// `(:NAME "value" …)`.

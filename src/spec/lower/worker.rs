@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::Lowerer;
 use super::plist::Entry;
 use crate::spec::rules::{
-    endpoint_suffix, missing_name, reserved_param, secret_in_file, timer_over_total, tools_without_budget,
-    unknown_worker_key, wrong_value,
+    endpoint_suffix, missing_name, reserved_param, secret_in_file, server_and_endpoint, timer_over_total,
+    tools_without_budget, unknown_worker_key, wrong_value,
 };
 use crate::spec::units::parse_duration;
 use crate::spec::{Api, BiosBudget, BudgetUnit, Dialect, Fallback, OnFailure, SystemMessages, WorkerSpec};
@@ -92,6 +92,7 @@ impl Lowerer {
             |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.span);
         let (is_named, budget, tools) =
             (place_of("name").is_some(), place_of("tool-budget"), place_of("tools"));
+        let (place_of_endpoint, place_of_server) = (place_of("endpoint"), place_of("server"));
         let mut timers = Vec::new();
         for entry in entries {
             self.lower_worker_key(&mut worker, entry, &mut timers);
@@ -108,6 +109,9 @@ impl Lowerer {
             && worker.tools.as_ref().is_some_and(|tools| !tools.is_empty())
         {
             self.findings.push(tools_without_budget::finding(self.at(budget), tools));
+        }
+        if let (Some(endpoint), Some(server)) = (place_of_endpoint, place_of_server) {
+            self.findings.push(server_and_endpoint::finding(self.at(endpoint), server));
         }
         worker.valid = !self.has_error();
         Some(worker)

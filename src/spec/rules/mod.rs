@@ -82,6 +82,9 @@ rules! {
     secret_in_file: SECRET_IN_FILE,
     tools_without_budget: TOOLS_WITHOUT_BUDGET,
     timer_over_total: TIMER_OVER_TOTAL,
+    server_without_command: SERVER_WITHOUT_COMMAND,
+    server_without_port: SERVER_WITHOUT_PORT,
+    server_and_endpoint: SERVER_AND_ENDPOINT,
 }
 
 pub(in crate::spec) use crate::syntax::quoted;

@@ -6,6 +6,7 @@ use futures_util::StreamExt;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::managed::is_lost;
 use super::{Open, Over, Turn};
 use crate::chat::{
     ChatEvent, End, ReplyStatus, StreamDecoder, StreamNotes, classify_http_error, demands_call, silently_cut,
@@ -42,6 +43,9 @@ impl Turn<'_> {
         let mut events = Vec::new();
         let end = self.read_body(&mut open, &mut decoder, &mut guard).await?;
         open.exchange.settle();
+        if !decoder.has_finish_reason() && !decoder.is_done() && is_lost(task).await {
+            return Err(self.give_up());
+        }
         let error = match &end {
             End::Clean => None,
             End::Broken { error } => Some(error.clone()),
@@ -93,6 +97,18 @@ impl Turn<'_> {
         loop {
             // A body that is always ready, a recording's for one, must leave the others their turn.
             tokio::task::consume_budget().await;
+            // Looked at before each read: a flood of bytes without a token would never let the deadline have its turn.
+            if timers.next() <= Instant::now() && !timers.prolong(task.shared.worked_for_one()) {
+                match timers.failure(url) {
+                    Some(failure) => {
+                        // Disconnected first.
+                        open.incoming.body = futures_util::stream::empty().boxed();
+                        task.shared.tell_stall();
+                        return Err(self.fail(failure));
+                    }
+                    None => return Ok(End::Clean),
+                }
+            }
             let deadline = timers.next();
             let piece = tokio::select! {
                 biased;
@@ -108,10 +124,7 @@ impl Turn<'_> {
                 }
                 Some(Some(Err(error))) => return Err(self.end_by_transport(error)),
                 Some(None) => return Ok(End::Clean),
-                None => match timers.failure(url) {
-                    Some(failure) => return Err(self.fail(failure)),
-                    None => return Ok(End::Clean),
-                },
+                None => continue,
             };
             decoder.feed(&bytes, &mut events);
             if guard.completes_key(&events, task.shared.transport.as_ref()) {
@@ -137,13 +150,6 @@ impl Turn<'_> {
                     None => Ok(End::Clean),
                 };
             }
-            // A flood of bytes without a token would never let the deadline have its turn.
-            if timers.next() <= Instant::now() {
-                match timers.failure(url) {
-                    Some(failure) => return Err(self.fail(failure)),
-                    None => return Ok(End::Clean),
-                }
-            }
         }
     }
 
@@ -162,7 +168,7 @@ impl Turn<'_> {
         let mut cut = None;
         for event in events {
             if let ChatEvent::Ended { reply } = &event {
-                cut = reply.usage.and_then(|usage| silently_cut(self.task.shared.config.server, sent, usage));
+                cut = reply.usage.and_then(|usage| silently_cut(self.task.server, sent, usage));
             }
             self.run.on_event(event, &self.toolbox.tools, at_ms);
         }

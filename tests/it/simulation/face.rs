@@ -63,7 +63,7 @@ impl Face {
         let request = SubmitRequest { messages, job_name, origin, ..SubmitRequest::default() };
         self.worker.submit(request).map_err(|error| match error {
             SubmitError::NoSlotAvailable => Refusal::NoSlot,
-            SubmitError::WorkerNotReady => Refusal::Stopped,
+            SubmitError::WorkerNotReady(_) => Refusal::Stopped,
             other @ SubmitError::IdTaken => Refusal::Odd(other.to_string()),
         })
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use deftool::request::{Event, FailReason, FinalState, RequestState};
-use deftool::worker::{ResultError, SubmitError, SubmitRequest, Worker, WorkerState};
+use deftool::worker::{NotReady, ResultError, SubmitError, SubmitRequest, Worker, WorkerState};
 use serde_json::json;
 
 use super::bench::*;
@@ -205,7 +205,11 @@ async fn a_stop_cancels_what_runs_keeps_results_and_takes_nothing_more() {
     worker.stop();
     assert_eq!(finish(&worker, &running).await.outcome.state, FinalState::Canceled);
     assert_eq!(worker.state(), WorkerState::Stopped);
-    assert_eq!(worker.submit(prompt()), Err(SubmitError::WorkerNotReady));
+    let refused = worker.submit(prompt());
+    assert!(matches!(
+        refused,
+        Err(SubmitError::WorkerNotReady(NotReady { state: WorkerState::Stopped, .. }))
+    ));
     assert_eq!(worker.in_flight(), 0);
     assert_eq!(worker.result(&kept).unwrap().text, "kept");
 }

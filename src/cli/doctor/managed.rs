@@ -1,0 +1,66 @@
+//! The server that a worker starts: whether it could be. It is not started.
+
+use std::path::{Path, PathBuf};
+
+use super::Line;
+use crate::cli::trust::{not_remembered, server_wish};
+use crate::project::Generation;
+use crate::spec::{ServerSpec, WorkerSpec};
+use crate::worker::{is_port_free, port_holder};
+
+pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Generation) -> Line {
+    let name = &worker.name.value;
+    let root = generation.load.root.as_deref().unwrap_or(Path::new("."));
+    let folder = server.cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd));
+    if !folder.is_dir() {
+        let message =
+            format!("there is no folder {} to start the server of worker `{name}` in", folder.display());
+        return Line::error("server", message, "correct the server's :cwd");
+    }
+    let program = server.command.first().map(String::as_str).unwrap_or_default();
+    let Some(found) = find(program, &folder) else {
+        let place =
+            if is_path(program) { format!(" in {}", folder.display()) } else { String::from(" in PATH") };
+        let message = format!("there is no program {program}{place} that worker `{name}` could start");
+        return Line::error("server", message, "install it, or correct the server's :command");
+    };
+    if let Some(port) = server.port.filter(|port| !is_port_free(*port)) {
+        let holder = port_holder(port).map(|holder| format!(" by {holder}")).unwrap_or_default();
+        let message =
+            format!("port {port} is taken{holder}, so worker `{name}` cannot start its server there");
+        return Line::error("server", message, "stop that, or use `{port}` in place of :port");
+    }
+    let shown = found.display();
+    if let Some(wish) = server_wish(&generation.load, worker, None)
+        && let Some(wish) = not_remembered(generation, vec![wish]).first()
+    {
+        let message = format!("{shown} is started by each run of worker `{name}`, which takes trust: {wish}");
+        return Line::ok("server", message);
+    }
+    Line::ok("server", format!("{shown} is started by each run of worker `{name}`"))
+}
+
+/// Whether a name leads to a file and not through PATH.
+fn is_path(program: &str) -> bool {
+    program.contains(std::path::is_separator)
+}
+
+fn find(program: &str, folder: &Path) -> Option<PathBuf> {
+    if is_path(program) {
+        return Some(folder.join(program)).filter(|path| is_program(path));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|place| folder.join(place).join(program)).find(|path| is_program(path))
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}

@@ -1,0 +1,83 @@
+//! The server that a worker starts: a program of the spec's choice, with the user's rights.
+//!
+//! A wish like those of tools, and more than `:run`: it is the whole command that is trusted, its variables and its folder
+//! with it, so that a spec that changes any of them is asked about again.
+
+use std::collections::BTreeSet;
+
+use crate::project::{Grants, Load, Wish};
+use crate::spec::{ServerSpec, WorkerSpec};
+use crate::text::Location;
+
+/// What `worker` wants to start; nothing where the user named an endpoint in its place.
+pub(in crate::cli) fn server_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>) -> Option<Wish> {
+    let server = worker.server.as_ref().filter(|_| named.is_none())?;
+    let grants = Grants { server: BTreeSet::from([written(server)]), ..Grants::default() };
+    let at = worker.source.map(|source| Location { source, span: worker.name.span });
+    let place = at.map(|at| load.sources.describe(at)).unwrap_or_default();
+    Some(Wish { tool: format!("worker `{}`", worker.name.value), place, grants })
+}
+
+/// What the workers of a project want to start.
+pub(in crate::cli) fn server_wishes(load: &Load) -> Vec<Wish> {
+    load.workers
+        .iter()
+        .filter(|worker| worker.valid)
+        .filter_map(|worker| server_wish(load, worker, None))
+        .collect()
+}
+
+/// As a shell would be told it. No two servers are written alike.
+fn written(server: &ServerSpec) -> String {
+    let ServerSpec { command, env, cwd, port } = server;
+    let port = port.map(|port| port.to_string());
+    let fixed = [("cwd", cwd.as_deref()), ("port", port.as_deref())];
+    let fixed = fixed.into_iter().filter_map(|(name, value)| Some(format!(":{name}={}", word(value?))));
+    let env = env.iter().map(|(name, value)| format!("{}={}", word(name), word(value)));
+    // After `--` every word is the command's.
+    let settings: Vec<String> = fixed.chain(env).collect();
+    let command = command.iter().map(|part| word(part));
+    let separator = if settings.is_empty() { None } else { Some(String::from("--")) };
+    settings.into_iter().chain(separator).chain(command).collect::<Vec<_>>().join(" ")
+}
+
+fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+{}".contains(c);
+    // What follows could be taken for the settings' end.
+    if !text.is_empty() && text != "--" && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_servers_are_written_alike() {
+        let server = |command: &[&str], env: &[(&str, &str)], cwd: Option<&str>, port| ServerSpec {
+            command: command.iter().map(|part| (*part).to_owned()).collect(),
+            env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            cwd: cwd.map(str::to_owned),
+            port,
+        };
+        let rows = [
+            (server(&["serve", "--port", "{port}"], &[], None, None), "serve --port {port}"),
+            (server(&["sh", "-c", "a b"], &[], None, None), "sh -c 'a b'"),
+            (server(&["sh", "-c", "a", "b"], &[], None, None), "sh -c a b"),
+            (server(&["sh", "-c", "a' 'b"], &[], None, None), r"sh -c 'a\' \'b'"),
+            (server(&["a"], &[("X", "1")], None, None), "X=1 -- a"),
+            (server(&["X=1", "--", "a"], &[], None, None), "'X=1' '--' a"),
+            (
+                server(&["a"], &[("X", "1 --"), ("Y", "")], Some("b c"), Some(80)),
+                ":cwd='b c' :port=80 X='1 --' Y='' -- a",
+            ),
+            (server(&[":cwd=b", "a"], &[], None, None), "':cwd=b' a"),
+        ];
+        for (server, expected) in &rows {
+            assert_eq!(written(server), *expected);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A worker that starts its own server: what is said while it loads, and its end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::Interrupts;
+use crate::cli::args::WorkerOptions;
+use crate::cli::output::{clean, cut, say, stderr_is_terminal};
+use crate::cli::{CliError, locate};
+use crate::project::find_root;
+use crate::spec::{Dialect, ServerSpec};
+use crate::worker::{GuardProgram, ServerOptions, ToolSource, Worker, WorkerConfig};
+
+/// How often what the server says is shown anew.
+const PACE: Duration = Duration::from_millis(200);
+/// As much of it as a line holds.
+const MAX_SHOWN: usize = 100;
+
+/// Starts the server and waits until it is ready.
+///
+/// # Errors
+/// When it cannot be started, ends, or does not answer in time: with its last lines.
+pub(super) async fn start(
+    options: &WorkerOptions,
+    server: &ServerSpec,
+    key: Option<String>,
+    (model, dialect): (Option<String>, Option<Dialect>),
+    config: WorkerConfig,
+    tools: Arc<dyn ToolSource>,
+) -> Result<Worker, CliError> {
+    let root = find_root(&locate(options.project.as_deref())?.folder)?;
+    let guard = GuardProgram::this_program(["server-guard"]).map_err(CliError::Runtime)?;
+    let server = ServerOptions { key, model, dialect, ..ServerOptions::of_spec(server, &root, guard) };
+    let begun = Instant::now();
+    let worker = Worker::start_managed(config, tools, server);
+    let loading = Loading::new();
+    let ready = async {
+        let ready = worker.ready();
+        tokio::pin!(ready);
+        loop {
+            tokio::select! {
+                ready = &mut ready => break ready,
+                () = tokio::time::sleep(PACE) => loading.show(worker.recent_logs(1).first().map(String::as_str)),
+            }
+        }
+    }
+    .await;
+    drop(loading);
+    if let Err(error) = ready {
+        worker.stop();
+        worker.gone().await;
+        return Err(CliError::Usage(error.reason.unwrap_or_else(|| String::from("the server is not ready"))));
+    }
+    let endpoint = worker.status().endpoint.unwrap_or_default();
+    say(&format!("server ready at {endpoint} after {:.1} s", begun.elapsed().as_secs_f64()));
+    Ok(worker)
+}
+
+/// Stops a worker and, where it has one, waits for its server's end; not if the user asks again.
+pub(in crate::cli) async fn close(worker: &Worker, interrupts: &mut Interrupts) {
+    worker.stop();
+    tokio::select! {
+        () = worker.gone() => {}
+        // Its guard sees to it.
+        () = interrupts.next() => {}
+    }
+}
+
+/// What is said while a server loads: a line that moves on a terminal, one that stands elsewhere.
+struct Loading(Option<ProgressBar>);
+
+impl Loading {
+    fn new() -> Self {
+        const WHAT: &str = "starting the server";
+        if !stderr_is_terminal() {
+            say(WHAT);
+            return Self(None);
+        }
+        let spinner = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            spinner.set_style(style);
+        }
+        spinner.enable_steady_tick(Duration::from_millis(100));
+        spinner.set_message(WHAT);
+        Self(Some(spinner))
+    }
+
+    fn show(&self, line: Option<&str>) {
+        if let (Some(spinner), Some(line)) = (&self.0, line) {
+            spinner.set_message(format!("starting the server: {}", cut(&clean(line), MAX_SHOWN)));
+        }
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        if let Some(spinner) = &self.0 {
+            spinner.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,28 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
+
+rule! {
+    /// a :server without a :command
+    ///
+    /// The command is what the worker starts: a program and its arguments, as a vector of strings. Without it there is no server.
+    ///
+    /// ```eld fails
+    /// (defworker :name "local" :server (:port 8080))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (defworker :name "local" :server (:command ["llama-server" "-m" "model.gguf" "--port" "{port}"]))
+    /// ```
+    pub(crate) SERVER_WITHOUT_COMMAND, "DT312", "server-without-command", Error
+}
+
+pub(in crate::spec) fn finding(at: Location) -> Diagnostic {
+    let message = "a `:server` needs a `:command`, such as `[\"llama-server\" \"--port\" \"{port}\"]`";
+    Diagnostic::new(&SERVER_WITHOUT_COMMAND, at, message)
+}
+
+/// `at`: the key that was meant to be it.
+pub(in crate::spec) fn misspelt(at: Location, key: &str) -> Diagnostic {
+    let message = format!("`:{key}` is no key of `:server`, which needs a `:command`");
+    Diagnostic::new(&SERVER_WITHOUT_COMMAND, at, message).fixed_by("write `:command`", at.span, ":command")
+}

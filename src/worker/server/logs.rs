@@ -1,0 +1,177 @@
+//! What a managed server writes: its last lines, bounded, without secrets and control characters.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use crate::text::is_control;
+use crate::worker::record::lock;
+use crate::worker::redact::Redactor;
+
+/// The most lines that are kept.
+const MAX_LINES: usize = 500;
+/// The most bytes that are kept, of all lines.
+const MAX_BYTES: usize = 256 << 10;
+/// A line is cut to so many bytes.
+const MAX_LINE: usize = 2 << 10;
+
+/// The last lines of a server, over all its restarts.
+#[derive(Debug)]
+pub(super) struct Logs(Mutex<Ring>);
+
+#[derive(Debug)]
+struct Ring {
+    lines: VecDeque<String>,
+    bytes: usize,
+    /// The line that has no end yet, cut where it is too long.
+    open: Vec<u8>,
+    is_cut: bool,
+    redactors: Vec<Redactor>,
+}
+
+impl Logs {
+    /// Logs out of which `secrets` are taken.
+    pub(super) fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
+        let redactors = secrets.into_iter().map(|secret| Redactor::new(Some(secret))).collect();
+        let ring = Ring { lines: VecDeque::new(), bytes: 0, open: Vec::new(), is_cut: false, redactors };
+        Self(Mutex::new(ring))
+    }
+
+    /// Takes what the server wrote, in whatever pieces.
+    pub(super) fn feed(&self, bytes: Vec<u8>) {
+        let mut ring = lock(&self.0);
+        let mut redactors = std::mem::take(&mut ring.redactors);
+        let bytes = redactors.iter_mut().fold(bytes, |bytes, redactor| redactor.feed(bytes));
+        ring.redactors = redactors;
+        ring.take(&bytes);
+    }
+
+    /// The server ended: what it wrote last is a line, whether it ended it or not.
+    pub(super) fn end(&self) {
+        let mut ring = lock(&self.0);
+        let mut redactors = std::mem::take(&mut ring.redactors);
+        let rest = redactors.iter_mut().fold(Vec::new(), |rest, redactor| {
+            let mut rest = redactor.feed(rest);
+            rest.extend(redactor.finish());
+            rest
+        });
+        ring.redactors = redactors;
+        ring.take(&rest);
+        ring.end_line();
+    }
+
+    /// The last `count` lines, the oldest first.
+    pub(super) fn last(&self, count: usize) -> Vec<String> {
+        let ring = lock(&self.0);
+        ring.lines.iter().skip(ring.lines.len().saturating_sub(count)).cloned().collect()
+    }
+}
+
+impl Ring {
+    fn take(&mut self, bytes: &[u8]) {
+        // A carriage return alone draws a progress bar anew: a line of its own.
+        for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+            let (text, ends) = match piece.split_last() {
+                Some((b'\n' | b'\r', text)) => (text, true),
+                _ => (piece, false),
+            };
+            let room = MAX_LINE.saturating_sub(self.open.len());
+            self.is_cut |= text.len() > room;
+            self.open.extend_from_slice(text.get(..room).unwrap_or(text));
+            if ends {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let mut line = plain(&String::from_utf8_lossy(&self.open));
+        self.open.clear();
+        if std::mem::take(&mut self.is_cut) {
+            line.push('…');
+        }
+        if line.trim().is_empty() {
+            return;
+        }
+        self.bytes += line.len();
+        self.lines.push_back(line);
+        while self.lines.len() > MAX_LINES || self.bytes > MAX_BYTES {
+            let Some(oldest) = self.lines.pop_front() else { break };
+            self.bytes -= oldest.len();
+        }
+    }
+}
+
+/// Without the sequences that colour a terminal, and without what else controls one.
+fn plain(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\u{1b}' => {
+                // `ESC [ … letter`; of any other sequence one character is dropped.
+                if characters.next() == Some('[') {
+                    let _ = characters.find(|c| ('@'..='~').contains(c));
+                }
+            }
+            '\t' => line.push(' '),
+            character if is_control(character) => line.push(char::REPLACEMENT_CHARACTER),
+            character => line.push(character),
+        }
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logged(pieces: &[&[u8]]) -> Vec<String> {
+        let logs = Logs::new(["sk-secret-key", "hf_other"]);
+        for piece in pieces {
+            logs.feed(piece.to_vec());
+        }
+        logs.end();
+        logs.last(usize::MAX)
+    }
+
+    #[test]
+    fn lines_are_whole_however_they_come_and_hold_no_control() {
+        assert_eq!(logged(&[b"one\ntw", b"o\n\n\nthree"]), ["one", "two", "three"]);
+        assert_eq!(logged(&[b"10%\r20%\r\nend \n"]), ["10%", "20%", "end"]);
+        assert_eq!(logged(&[b"\x1b[1;31mred\x1b[0m \x07bell\tx\xff\n"]), ["red \u{fffd}bell x\u{fffd}"]);
+    }
+
+    #[test]
+    fn secrets_are_gone_however_they_are_cut() {
+        let text = b"key sk-secret-key, token hf_other, sk-secret-kex";
+        for size in 1..text.len() {
+            let pieces: Vec<&[u8]> = text.chunks(size).collect();
+            assert_eq!(logged(&pieces), ["key [redacted], token [redacted], sk-secret-kex"], "{size}");
+        }
+    }
+
+    #[test]
+    fn gigabytes_are_bounded() {
+        let logs = Logs::new([]);
+        for _ in 0..2_000 {
+            logs.feed(vec![b'x'; 64 << 10]);
+        }
+        for number in 0..100_000 {
+            logs.feed(format!("\n{number}").into_bytes());
+        }
+        logs.feed(vec![b'\n'; 1 << 20]);
+        let lines = logs.last(usize::MAX);
+        assert_eq!(lines.len(), MAX_LINES);
+        assert_eq!(lines.last().unwrap(), "99999");
+        logs.feed(std::iter::repeat_n([b'y'; 4096].to_vec(), 500).fold(Vec::new(), |mut all, line| {
+            all.extend(line);
+            all.push(b'\n');
+            all
+        }));
+        let lines = logs.last(usize::MAX);
+        assert!(lines.iter().map(String::len).sum::<usize>() <= MAX_BYTES);
+        assert_eq!(lines.last().unwrap().len(), MAX_LINE + '…'.len_utf8());
+        assert_eq!(logs.last(3).len(), 3);
+    }
+}

@@ -1,0 +1,206 @@
+//! What a managed server is started with.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::plan::{GuardProgram, Plan};
+use super::policy::RestartLimits;
+use super::port::{free_port, is_port_free, port_holder};
+use crate::spec::{Dialect, ServerSpec};
+use crate::text::one_line;
+use crate::worker::redact::Redactor;
+
+/// What stands for the port in a command and its variables.
+const PORT: &str = "{port}";
+/// Ends of the names of variables whose values are secrets.
+const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"];
+
+/// A server for a worker to start and to watch.
+#[derive(Clone)]
+pub struct ServerOptions {
+    /// The program and its arguments; `{port}` stands for the port. The program must stay in the foreground.
+    pub command: Vec<String>,
+    /// Variables added to this process's own; `{port}` stands for the port here, too.
+    pub env: Vec<(String, String)>,
+    /// Where it runs.
+    pub cwd: PathBuf,
+    /// The port that it listens on; `None`: a free one, chosen at each start.
+    pub port: Option<u16>,
+    /// The API key that requests to it carry.
+    pub key: Option<String>,
+    /// The model's name; `None`: the first that it lists.
+    pub model: Option<String>,
+    /// Whose server it is; `None`: it is asked.
+    pub dialect: Option<Dialect>,
+    /// The program that guards it.
+    pub guard: GuardProgram,
+    /// How long things may take.
+    pub limits: ServerLimits,
+}
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// From the start of the process to the first good answer.
+    pub start: Duration,
+    /// Between two looks at a server that is ready.
+    pub look: Duration,
+    /// One answer to a probe.
+    pub probe: Duration,
+    /// A server that leaves so many probes in a row unanswered is started anew.
+    pub misses: u32,
+    /// How long a slot may stay busy after its request was disconnected for a stall.
+    pub drain: Duration,
+    /// Between SIGTERM and SIGKILL.
+    pub grace: Duration,
+    /// Restarts.
+    pub restarts: RestartLimits,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_secs(600),
+            look: Duration::from_secs(5),
+            probe: Duration::from_secs(5),
+            misses: 3,
+            drain: Duration::from_secs(60),
+            grace: Duration::from_secs(5),
+            restarts: RestartLimits::default(),
+        }
+    }
+}
+
+/// Without secrets.
+impl std::fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerOptions")
+            .field("command", &self.shown())
+            .field("cwd", &self.cwd)
+            .field("port", &self.port)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServerOptions {
+    /// What a spec says, of a project at `root`.
+    pub fn of_spec(spec: &ServerSpec, root: &Path, guard: GuardProgram) -> Self {
+        Self {
+            command: spec.command.clone(),
+            env: spec.env.clone(),
+            cwd: spec.cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd)),
+            port: spec.port,
+            key: None,
+            model: None,
+            dialect: None,
+            guard,
+            limits: ServerLimits::default(),
+        }
+    }
+
+    /// The command on one line, as messages name it; without secrets.
+    pub(super) fn shown(&self) -> String {
+        self.without_secrets(&one_line(self.command.join(" ")))
+    }
+
+    pub(super) fn without_secrets(&self, text: &str) -> String {
+        let secrets = self.secrets().into_iter();
+        secrets.fold(text.to_owned(), |text, secret| Redactor::new(Some(secret)).text(&text))
+    }
+
+    /// What is never shown: the key, and what stands under a name like `HF_TOKEN`, `--api-key`.
+    pub(super) fn secrets(&self) -> Vec<&str> {
+        let values = self.env.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.as_str());
+        let named = self.command.windows(2).filter_map(|pair| match pair {
+            [name, value] if name.starts_with('-') && is_secret(name) => Some(value.as_str()),
+            _ => None,
+        });
+        let joined = self.command.iter().filter_map(|word| word.split_once('='));
+        let joined = joined.filter(|(name, _)| is_secret(name)).map(|(_, value)| value);
+        self.key.as_deref().into_iter().chain(values).chain(named).chain(joined).collect()
+    }
+
+    /// What the next start starts, and its port.
+    ///
+    /// # Errors
+    /// When the port is taken; in a clause.
+    pub(super) fn plan(&self) -> Result<(Plan, u16), String> {
+        let port = match self.port {
+            Some(port) if is_port_free(port) => port,
+            Some(port) => {
+                let holder = port_holder(port).map(|holder| format!(" by {holder}")).unwrap_or_default();
+                return Err(format!(
+                    "port {port} is taken{holder}: stop that, or give the server another :port"
+                ));
+            }
+            None => free_port().map_err(|error| format!("there is no free port: {error}"))?,
+        };
+        let filled = |text: &String| text.replace(PORT, &port.to_string());
+        let plan = Plan {
+            command: self.command.iter().map(filled).collect(),
+            env: self.env.iter().map(|(name, value)| (name.clone(), filled(value))).collect(),
+            cwd: self.cwd.clone(),
+            grace: self.limits.grace,
+        };
+        Ok((plan, port))
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_NAMES.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(spec: &ServerSpec) -> ServerOptions {
+        let guard = GuardProgram { program: PathBuf::from("deftool"), arguments: Vec::new() };
+        ServerOptions::of_spec(spec, Path::new("/project"), guard)
+    }
+
+    fn spec() -> ServerSpec {
+        ServerSpec {
+            command: ["serve", "--port={port}", "{port}{port}"].map(String::from).to_vec(),
+            env: vec![
+                (String::from("HOST"), String::from("127.0.0.1:{port}")),
+                (String::from("HF_TOKEN"), String::from("hf_secret")),
+            ],
+            cwd: None,
+            port: None,
+        }
+    }
+
+    #[test]
+    fn the_port_is_filled_in_wherever_it_stands() {
+        let (plan, port) = options(&spec()).plan().unwrap();
+        assert_eq!(plan.command, ["serve".to_owned(), format!("--port={port}"), format!("{port}{port}")]);
+        assert_eq!(plan.env[0].1, format!("127.0.0.1:{port}"));
+        assert_eq!(plan.cwd, Path::new("/project"));
+        assert_eq!(
+            options(&ServerSpec { cwd: Some(String::from("a")), ..spec() }).cwd,
+            Path::new("/project/a")
+        );
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_not_started_at() {
+        let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = held.local_addr().unwrap().port();
+        let error = options(&ServerSpec { port: Some(port), ..spec() }).plan().unwrap_err();
+        assert!(error.starts_with(&format!("port {port} is taken")) && error.contains(":port"), "{error}");
+        drop(held);
+        assert_eq!(options(&ServerSpec { port: Some(port), ..spec() }).plan().unwrap().1, port);
+    }
+
+    #[test]
+    fn secrets_are_the_key_and_what_is_called_one() {
+        let mut options = ServerOptions { key: Some(String::from("sk-main")), ..options(&spec()) };
+        options.command = ["serve", "--api-key", "sk-other", "--hf-token=hf_more", "-x", "plain"]
+            .map(String::from)
+            .to_vec();
+        assert_eq!(options.secrets(), ["sk-main", "hf_secret", "sk-other", "hf_more"]);
+        assert_eq!(options.shown(), "serve --api-key [redacted] --hf-token=[redacted] -x plain");
+    }
+}

@@ -1,0 +1,77 @@
+//! The way to a managed server, which listens elsewhere after each start.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use crate::chat::Api;
+use crate::worker::endpoint::Endpoint;
+use crate::worker::http::HttpTransport;
+use crate::worker::record::lock;
+use crate::worker::redact::Redactor;
+use crate::worker::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError};
+
+/// Sends to wherever the server listens now.
+pub(in crate::worker) struct Route {
+    /// As messages name it: a port would be wrong after a restart.
+    name: String,
+    redactor: Redactor,
+    current: Mutex<Option<(Endpoint, Arc<HttpTransport>)>>,
+}
+
+impl Route {
+    pub(super) fn new(name: String, key: Option<&str>) -> Self {
+        Self { name, redactor: Redactor::new(key), current: Mutex::new(None) }
+    }
+
+    /// As messages name it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// It leads there from now on.
+    pub(super) fn lead(&self, endpoint: Endpoint, transport: HttpTransport) {
+        *lock(&self.current) = Some((endpoint, Arc::new(transport)));
+    }
+
+    /// The endpoint that it led to last.
+    pub(in crate::worker) fn endpoint(&self) -> Option<Endpoint> {
+        lock(&self.current).as_ref().map(|(endpoint, _)| endpoint.clone())
+    }
+}
+
+impl Transport for Route {
+    fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
+        let transport = lock(&self.current).as_ref().map(|(_, transport)| Arc::clone(transport));
+        async move {
+            match transport {
+                Some(transport) => transport.send(outgoing).await,
+                None => Err(TransportError::Connect {
+                    message: format!("{} is not ready", self.name),
+                    refused: true,
+                }),
+            }
+        }
+        .boxed()
+    }
+
+    fn look(&self, page: Page) -> BoxFuture<'_, Look> {
+        let transport = lock(&self.current).as_ref().map(|(_, transport)| Arc::clone(transport));
+        async move {
+            match transport {
+                Some(transport) => transport.look(page).await,
+                None => Look::Silent,
+            }
+        }
+        .boxed()
+    }
+
+    fn url(&self, _: Api) -> &str {
+        &self.name
+    }
+
+    fn holds_secret(&self, text: &str) -> bool {
+        self.redactor.is_in(text)
+    }
+}

@@ -1,0 +1,360 @@
+//! Managed servers, from the library: a fake server in a real process, under a real guard.
+
+pub(crate) mod fake;
+#[cfg(target_os = "linux")]
+mod real;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deftool::request::FailReason;
+use deftool::tool::ToolCall;
+use deftool::worker::{NotReady, ServerOptions, SubmitError, SubmitRequest, Worker, WorkerState};
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::bench::*;
+use crate::support::server::{Answer, Server};
+use fake::{family, options, parent, runs, signal, wait_until_gone};
+
+fn start(options: ServerOptions) -> Worker {
+    Worker::start_managed(config(), echo(), options)
+}
+
+async fn ready(options: ServerOptions) -> Worker {
+    let worker = start(options);
+    worker.ready().await.unwrap();
+    worker
+}
+
+async fn say(worker: &Worker, prompt: &str) -> Ended {
+    finish(worker, &worker.submit(SubmitRequest::prompt(prompt)).unwrap()).await
+}
+
+/// Waits for a state, and is told the status.
+async fn reach(worker: &Worker, met: impl Fn(&deftool::worker::WorkerStatus) -> bool) {
+    let begun = Instant::now();
+    while !met(&worker.status()) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:#?}", worker.status());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn stop(worker: Worker) {
+    worker.stop();
+    worker.gone().await;
+}
+
+#[tokio::test]
+async fn it_is_started_waited_for_asked_and_ended() {
+    let worker = start(options("load=300 say=hello_log"));
+    assert_eq!(worker.state(), WorkerState::Running);
+    let refused = worker.submit(SubmitRequest::prompt("hello")).unwrap_err();
+    let SubmitError::WorkerNotReady(NotReady { state: WorkerState::Running, reason: Some(reason) }) =
+        &refused
+    else {
+        panic!("{refused}");
+    };
+    assert!(reason.contains("is starting"), "{reason}");
+    worker.ready().await.unwrap();
+    let status = worker.status();
+    assert_eq!((status.state, status.restarts, status.reason), (WorkerState::Ready, 0, None));
+    assert!(status.recent_logs.contains(&String::from("hello log")), "{:?}", status.recent_logs);
+    let pid = status.pid.unwrap();
+    assert!(runs(pid) && status.endpoint.unwrap().starts_with("http://127.0.0.1:"));
+    assert_eq!(say(&worker, "hello").await.text(), "hi");
+    let guard = parent(pid);
+    stop(worker.clone()).await;
+    assert_eq!((worker.state(), worker.status().pid), (WorkerState::Stopped, None));
+    assert!(!runs(pid) && !runs(guard));
+    assert!(worker.ready().await.unwrap_err().to_string().contains("stopped"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_says_what_how_and_its_last_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plain.txt");
+    std::fs::write(&file, "no program").unwrap();
+    let named = |command: &str| ServerOptions { command: vec![command.to_owned()], ..options("") };
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = held.local_addr().unwrap().port();
+    let mut slow = options("deaf say=still_loading");
+    slow.limits.start = Duration::from_millis(600);
+    slow.limits.probe = Duration::from_millis(200);
+    let rows = [
+        (
+            named("no-such-program-here"),
+            "cannot be started: no such file or directory; is the program installed",
+        ),
+        (named(file.to_str().unwrap()), "cannot be started: permission denied"),
+        (named(folder.path().to_str().unwrap()), "cannot be started: permission denied"),
+        (
+            options("exit=1"),
+            "ended with exit code 1 before it was ready; try the command by hand; its last lines:",
+        ),
+        (
+            options("say=no_model exit=3"),
+            "ended with exit code 3 before it was ready; try the command by hand; its last lines:",
+        ),
+        (options("exit=0"), "ended with exit code 0 before it was ready"),
+        (options("models=401"), "answers 401: it wants an API key"),
+        (slow, "was not ready within 0.6 s (no answer within 0.2 s at http://127.0.0.1:"),
+        (ServerOptions { cwd: folder.path().join("gone"), ..options("") }, "there is no folder "),
+        (ServerOptions { port: Some(taken), ..options("") }, &format!("port {taken} is taken by ")),
+    ];
+    for (options, expected) in rows {
+        let command = options.command[0].clone();
+        let begun = Instant::now();
+        let worker = start(options);
+        let NotReady { state, reason } = worker.ready().await.unwrap_err();
+        let reason = reason.unwrap();
+        assert_eq!(state, WorkerState::Failed, "{reason}");
+        assert!(reason.contains(expected), "{expected}: {reason}");
+        assert!(reason.contains(&format!("the server `{command}")), "{reason}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{expected}: {:?}", begun.elapsed());
+        assert_eq!((worker.state(), worker.status().pid), (WorkerState::Failed, None));
+        if expected.contains("code 3") {
+            assert!(reason.contains("\n  no model"), "{reason}");
+        }
+        let refused = worker.submit(SubmitRequest::prompt("hello")).unwrap_err().to_string();
+        assert!(refused.contains("the worker is failed, not ready: the server"), "{refused}");
+        stop(worker).await;
+    }
+}
+
+#[tokio::test]
+async fn a_death_fails_the_stream_with_its_exit_status_and_the_next_request_finds_a_new_server() {
+    let worker = ready(options("")).await;
+    let first = worker.status().pid;
+    for (prompt, status, lines) in [
+        ("die", "was ended by signal 9 (SIGKILL)", None),
+        ("exit 42", "ended with exit code 42", Some("\n  out of memory")),
+    ] {
+        let ended = say(&worker, prompt).await;
+        let (reason, _, detail, text) = ended.failed();
+        assert_eq!((reason, text), (FailReason::ServerDied, "so far"), "{detail}");
+        assert!(detail.contains(status) && detail.contains(lines.unwrap_or_default()), "{detail}");
+        worker.ready().await.unwrap();
+        assert_eq!(say(&worker, "hello").await.text(), "hi");
+    }
+    let status = worker.status();
+    assert_eq!(status.restarts, 2);
+    assert_ne!(status.pid, first);
+    stop(worker).await;
+}
+
+#[tokio::test]
+async fn a_request_whose_tool_runs_goes_on_when_the_server_is_there_again() {
+    let called = Arc::new(tokio::sync::Notify::new());
+    let (begun, go_on) = (Arc::clone(&called), Arc::new(tokio::sync::Notify::new()));
+    let answer = Arc::clone(&go_on);
+    let tools = toolbox(FakeTools(move |_: ToolCall, _| {
+        let (begun, answer) = (Arc::clone(&begun), Arc::clone(&answer));
+        async move {
+            begun.notify_one();
+            answer.notified().await;
+            Ok(json!({}))
+        }
+    }));
+    for by_hand in [false, true] {
+        let worker = Worker::start_managed(config(), Arc::clone(&tools) as _, options("load=200"));
+        worker.ready().await.unwrap();
+        let id = worker.submit(SubmitRequest::prompt("look")).unwrap();
+        called.notified().await;
+        if by_hand {
+            worker.restart();
+        } else {
+            signal(worker.status().pid.unwrap(), Signal::KILL);
+        }
+        reach(&worker, |status| status.state == WorkerState::Running).await;
+        // Its next turn is due while the server loads.
+        go_on.notify_one();
+        assert_eq!(finish(&worker, &id).await.text(), "so far seen", "{by_hand}");
+        assert_eq!(worker.status().restarts, 1);
+        stop(worker).await;
+    }
+}
+
+#[tokio::test]
+async fn a_restart_by_hand_fails_the_stream_whoever_cancels_it_too() {
+    let worker = ready(options("")).await;
+    let before = worker.status().pid.unwrap();
+    let id = worker.submit(SubmitRequest::prompt("stall")).unwrap();
+    wait_for_text(&worker, &id, 6).await;
+    worker.restart();
+    worker.cancel(&id);
+    assert_eq!(worker.state(), WorkerState::Running);
+    let ended = finish(&worker, &id).await;
+    let (reason, _, detail, text) = ended.failed();
+    assert_eq!((reason, text), (FailReason::WorkerRestarted, "so far"), "{detail}");
+    assert_eq!(ended.outcome.state, deftool::request::FinalState::Failed);
+    worker.ready().await.unwrap();
+    assert!(!runs(before));
+    assert_eq!(say(&worker, "hello").await.text(), "hi");
+    stop(worker).await;
+}
+
+#[tokio::test]
+async fn who_falls_again_and_again_is_locked_out_until_a_person_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = folder.path().join("count");
+    let worker = ready(options(&format!("count={} fails-from=2", count.display()))).await;
+    let ended = say(&worker, "die").await;
+    assert_eq!(ended.failed().0, FailReason::ServerDied);
+    let reason = worker.ready().await.unwrap_err().reason.unwrap();
+    assert!(reason.contains("after 5 restarts within 10 min it is not started again"), "{reason}");
+    assert!(reason.contains("exit code 4") && reason.contains("\n  no model on start 6"), "{reason}");
+    assert_eq!((worker.state(), worker.status().restarts), (WorkerState::Failed, 5));
+    std::fs::remove_file(&count).unwrap();
+    worker.restart();
+    worker.ready().await.unwrap();
+    assert_eq!(say(&worker, "hello").await.text(), "hi");
+    stop(worker).await;
+}
+
+#[tokio::test]
+async fn a_stall_is_disconnected_and_the_server_restarted_only_if_its_slot_stays_busy() {
+    for (slots, restarts) in [("slots=idle", 0), ("slots=busy", 1), ("", 0)] {
+        let mut options = options(slots);
+        options.limits.drain = Duration::from_millis(300);
+        options.limits.look = Duration::from_millis(100);
+        let mut config = with_timers(|timers| timers.token_stall = Duration::from_millis(200));
+        config.slots = 2;
+        let worker = Worker::start_managed(config, echo(), options);
+        worker.ready().await.unwrap();
+        let ended = say(&worker, "stall").await;
+        let (reason, kind, _, text) = ended.failed();
+        assert_eq!((reason, kind, text), (FailReason::StallTimeout, "token_stall", "so far"));
+        if restarts > 0 {
+            reach(&worker, |status| status.restarts == 1).await;
+            worker.ready().await.unwrap();
+        } else {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+        }
+        assert_eq!(worker.status().restarts, restarts, "{slots}");
+        assert_eq!(say(&worker, "hello").await.text(), "hi");
+        stop(worker).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_answers_no_probe_is_restarted_and_its_streams_say_so() {
+    let mut options = options("");
+    options.limits.look = Duration::from_millis(100);
+    options.limits.probe = Duration::from_millis(200);
+    let worker = ready(options).await;
+    let id = worker.submit(SubmitRequest::prompt("stall")).unwrap();
+    wait_for_text(&worker, &id, 6).await;
+    let pid = worker.status().pid.unwrap();
+    signal(pid, Signal::STOP);
+    let ended = finish(&worker, &id).await;
+    let (reason, _, detail, text) = ended.failed();
+    assert_eq!((reason, text), (FailReason::WorkerRestarted, "so far"));
+    assert!(detail.contains("left 3 probes in a row unanswered and is restarted"), "{detail}");
+    worker.ready().await.unwrap();
+    assert!(!runs(pid));
+    stop(worker).await;
+}
+
+/// One thread that reads a prompt answers no probe, either; that it computes is life, that it exists is none.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn computing_is_progress_before_the_first_token_and_existing_is_none() {
+    let mut options = options("");
+    options.limits.look = Duration::from_millis(100);
+    options.limits.probe = Duration::from_millis(200);
+    let config = with_timers(|timers| {
+        timers.stall = Duration::from_millis(700);
+        timers.first_token = Duration::from_millis(700);
+    });
+    let worker = Worker::start_managed(config, echo(), options);
+    worker.ready().await.unwrap();
+    assert_eq!(say(&worker, "read 3000").await.text(), "read");
+    let ended = say(&worker, "sleep 8000").await;
+    let (reason, kind, _, text) = ended.failed();
+    assert_eq!((reason, kind, text), (FailReason::StallTimeout, "stall_timeout", ""));
+    assert_eq!(worker.status().restarts, 0);
+    stop(worker).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_one_that_forks_ignores_term_or_loses_its_guard() {
+    for told in ["family", "stubborn family"] {
+        let mut options = options(told);
+        options.limits.grace = Duration::from_millis(300);
+        let worker = ready(options).await;
+        let pid = worker.status().pid.unwrap();
+        reach(&worker, |status| status.recent_logs.iter().any(|line| line.starts_with("stray "))).await;
+        let family = family(parent(pid));
+        assert!(family.len() >= 5, "guard, server, and what it started: {family:?}");
+        let begun = Instant::now();
+        stop(worker).await;
+        assert!(!family.iter().any(|id| runs(*id)), "{told}: {family:?}");
+        assert_eq!(begun.elapsed() >= Duration::from_millis(300), told.starts_with("stubborn"));
+    }
+    let worker = ready(options("family")).await;
+    let pid = worker.status().pid.unwrap();
+    let guard = parent(pid);
+    signal(guard, Signal::KILL);
+    reach(&worker, |status| status.restarts == 1).await;
+    wait_until_gone(&[guard, pid]);
+    worker.ready().await.unwrap();
+    stop(worker).await;
+}
+
+#[test]
+fn nothing_is_left_when_the_worker_or_its_runtime_is_dropped() {
+    for drops_runtime in [false, true] {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let worker = runtime.block_on(ready(options("")));
+        let pid = worker.status().pid.unwrap();
+        let ids = [pid, parent(pid)];
+        if drops_runtime {
+            drop(runtime);
+            wait_until_gone(&ids);
+        } else {
+            drop(worker);
+            wait_until_gone(&ids);
+        }
+    }
+}
+
+#[tokio::test]
+async fn hostile_output_is_bounded_and_secrets_are_taken_out() {
+    let mut options = options("flood say=the_key_is_sk-very-secret");
+    options.key = Some(String::from("sk-very-secret"));
+    let worker = ready(options).await;
+    assert_eq!(say(&worker, "hello").await.text(), "hi");
+    let logs = worker.recent_logs(usize::MAX);
+    assert!(logs.contains(&String::from("the key is [redacted]")), "{logs:?}");
+    assert!(logs.iter().map(String::len).sum::<usize>() < 1 << 20);
+    stop(worker).await;
+}
+
+#[tokio::test]
+async fn a_plain_endpoint_is_ready_by_any_answer_but_a_refusal() {
+    for (status, expected) in
+        [(200, true), (404, true), (302, true), (401, false), (403, false), (500, false), (503, false)]
+    {
+        let server = Server::pages(move |_| Answer::error(status, &[], "the server's words"));
+        let worker = worker(&server, config());
+        // Taken at its word until it is asked.
+        assert_eq!(worker.state(), WorkerState::Ready);
+        let ready = worker.ready().await;
+        assert_eq!(ready.is_ok(), expected, "{status}: {ready:?}");
+        let state = if expected { WorkerState::Ready } else { WorkerState::Failed };
+        assert_eq!(worker.state(), state);
+        if let Err(error) = ready {
+            let said = error.to_string();
+            assert!(said.contains(&format!("/v1/models answers {status} the server's words")), "{said}");
+            assert!(matches!(
+                worker.submit(SubmitRequest::prompt("hello")),
+                Err(SubmitError::WorkerNotReady(_))
+            ));
+        }
+    }
+    let nobody = crate::support::server::DeadEnd::new();
+    let worker = Worker::start(config(), echo(), http(&nobody.endpoint(), None));
+    assert!(worker.ready().await.unwrap_err().to_string().contains("nobody listens"));
+}

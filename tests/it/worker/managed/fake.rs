@@ -1,0 +1,224 @@
+//! A model server in a process of its own, played by this very test binary: started by its command line, told what to do by
+//! variables.
+
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deftool::spec::ServerSpec;
+use deftool::worker::{GuardProgram, ServerOptions};
+use rustix::process::{Signal, getpid, kill_process};
+use serde_json::json;
+
+use crate::support::server::{Act, Answer, Received, Server, call, delta, finish};
+
+/// What starts it.
+pub(crate) fn command() -> Vec<String> {
+    let own = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+    let name = concat!(module_path!(), "::serve").split_once("::").unwrap().1;
+    [own.as_str(), "--ignored", "--exact", name, "--nocapture"].map(String::from).to_vec()
+}
+
+/// A server that does as it is told, with its guard.
+pub(super) fn options(told: &str) -> ServerOptions {
+    let spec = ServerSpec {
+        command: command(),
+        env: vec![
+            (String::from("FAKE"), told.to_owned()),
+            (String::from("FAKE_PORT"), String::from("{port}")),
+        ],
+        cwd: None,
+        port: None,
+    };
+    let guard = GuardProgram {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_deftool")),
+        arguments: vec!["server-guard".into()],
+    };
+    let mut options = ServerOptions::of_spec(&spec, Path::new("/"), guard);
+    options.limits.start = Duration::from_secs(60);
+    options.limits.restarts.first_delay = Duration::from_millis(20);
+    options
+}
+
+#[test]
+#[ignore = "other tests start it as their server"]
+fn serve() {
+    let Ok(told) = std::env::var("FAKE") else { return };
+    let port: u16 = std::env::var("FAKE_PORT").unwrap().parse().unwrap();
+    let word =
+        |name: &str| told.split(' ').find_map(|word| Some(word.strip_prefix(name)?.trim_start_matches('=')));
+    let number = |name: &str| word(name).map(|value| value.parse::<u64>().unwrap());
+    if let Some(text) = word("say") {
+        eprintln!("{}", text.replace('_', " "));
+    }
+    if let Some(file) = word("count") {
+        writeln!(std::fs::File::options().create(true).append(true).open(file).unwrap(), "start").unwrap();
+        let starts = std::fs::read_to_string(file).unwrap().lines().count() as u64;
+        if number("fails-from").is_some_and(|first| starts >= first) {
+            eprintln!("no model on start {starts}");
+            std::process::exit(4);
+        }
+    }
+    if let Some(code) = number("exit") {
+        std::process::exit(code as i32);
+    }
+    if word("stubborn").is_some() {
+        ignore_term();
+    }
+    if word("family").is_some() {
+        // One in its group, one in a session of its own whose parent is gone.
+        let start = |program: &str, arguments: &[&str]| {
+            Command::new(program).args(arguments).stdin(Stdio::null()).spawn().unwrap().id()
+        };
+        let child = start("sleep", &["1000"]);
+        let stray = start("sh", &["-c", "setsid sh -c 'echo stray $$; exec sleep 1000' & wait"]);
+        println!("child {child} {stray}");
+    }
+    if word("flood").is_some() {
+        std::thread::spawn(|| {
+            loop {
+                if std::io::stdout().write_all(&vec![b'\xff'; 1 << 16]).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    let load = Duration::from_millis(number("load").unwrap_or_default());
+    let status = number("models").unwrap_or(200) as u16;
+    let slots = word("slots").map(|slots| slots == "busy");
+    let is_deaf = word("deaf").is_some();
+    let started = Instant::now();
+    let address = format!("{}:{port}", Ipv4Addr::LOCALHOST);
+    let _server = Server::answering_at(&address, move |_, asked| {
+        if is_deaf {
+            return Answer::silent();
+        }
+        match asked.line.split(' ').nth(1).unwrap_or_default() {
+            "/v1/models" if started.elapsed() < load => Answer::error(503, &[], "Loading model"),
+            "/v1/models" if status != 200 => Answer::error(status, &[], "no"),
+            "/v1/models" => {
+                let models = json!({"object": "list", "data": [{"id": "fake", "owned_by": "test"}]});
+                Answer::whole(200, &[("content-type", "application/json")], &models.to_string())
+            }
+            "/slots" if slots.is_some() => {
+                let all = json!([{"id": 0, "is_processing": slots == Some(true)}]);
+                Answer::whole(200, &[("content-type", "application/json")], &all.to_string())
+            }
+            "/v1/chat/completions" => reply(asked),
+            _ => Answer::error(404, &[], "no such page"),
+        }
+    });
+    if let Some(after) = number("die") {
+        std::thread::sleep(Duration::from_millis(after));
+        std::process::exit(3);
+    }
+    // At the latest then, should its guard be none.
+    std::thread::sleep(Duration::from_secs(300));
+}
+
+/// What the model says, by what it is asked.
+fn reply(asked: &Received) -> Answer {
+    if asked.body["messages"].as_array().unwrap().iter().any(|message| message["role"] == "tool") {
+        return Answer::text("seen");
+    }
+    let prompt = asked.contents("user").pop().unwrap_or_default();
+    let begun = || Answer::stream().delta("so far");
+    let ms = |text: &str| Duration::from_millis(text.parse().unwrap());
+    match prompt.split_once(' ').unwrap_or((&prompt, "")) {
+        ("die", _) => begun().wait_ms(20).then(Act::Do(Arc::new(|| {
+            kill_process(getpid(), Signal::KILL).unwrap();
+        }))),
+        ("exit", code) => {
+            let code: i32 = code.parse().unwrap();
+            begun().wait_ms(20).then(Act::Do(Arc::new(move || {
+                eprintln!("out of memory");
+                std::process::exit(code);
+            })))
+        }
+        ("stall", _) => begun().then(Act::Silence),
+        ("mute", _) => Answer::stream().then(Act::Silence),
+        ("read", time) => {
+            let time = ms(time);
+            let read = move || {
+                let until = Instant::now() + time;
+                while Instant::now() < until {
+                    std::hint::black_box((0..1000).fold(1_u64, |a, b| a.wrapping_mul(b | 1)));
+                }
+            };
+            // What was written is to be on its way before the thread is busy.
+            let head = Answer::stream().wait_ms(20).then(Act::Do(Arc::new(read)));
+            head.delta("read").chunk(&finish("stop")).done().end()
+        }
+        ("late-head", time) => Answer::default().then(Act::Wait(ms(time))).then(Act::Silence),
+        ("sleep", time) => {
+            let head = Answer::stream().then(Act::Wait(ms(time)));
+            head.delta("slept").chunk(&finish("stop")).done().end()
+        }
+        ("look", _) => Answer::chunks(&[delta("so far "), call(0, "look", "{}"), finish("tool_calls")]),
+        _ => Answer::text("hi"),
+    }
+}
+
+/// A handler takes the place of what the signal does.
+fn ignore_term() {
+    std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let kind = tokio::signal::unix::SignalKind::terminate();
+            let mut signals = tokio::signal::unix::signal(kind).unwrap();
+            loop {
+                signals.recv().await;
+                eprintln!("not now");
+            }
+        });
+    });
+    // Until it is there.
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+/// Whether a process runs. One that is dead and not buried does not.
+pub(crate) fn runs(id: u32) -> bool {
+    let Ok(line) = std::fs::read_to_string(format!("/proc/{id}/stat")) else {
+        return !cfg!(target_os = "linux")
+            && rustix::process::Pid::from_raw(id.cast_signed())
+                .is_some_and(|id| rustix::process::test_kill_process(id).is_ok());
+    };
+    !line.rsplit_once(')').unwrap().1.trim_start().starts_with(['Z', 'X'])
+}
+
+/// Waits until none of them runs; how long that took.
+pub(crate) fn wait_until_gone(ids: &[u32]) -> Duration {
+    let begun = Instant::now();
+    while ids.iter().any(|id| runs(*id)) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "left behind: {ids:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    begun.elapsed()
+}
+
+/// The process's descendants, and itself.
+pub(crate) fn family(id: u32) -> Vec<u32> {
+    let mut found = vec![id];
+    let mut at = 0;
+    while let Some(parent) = found.get(at).copied() {
+        at += 1;
+        for task in std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten() {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            found.extend(children.split_whitespace().map(|id| id.parse::<u32>().unwrap()));
+        }
+    }
+    found
+}
+
+/// The parent of a process.
+pub(crate) fn parent(id: u32) -> u32 {
+    let line = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+    line.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+pub(crate) fn signal(id: u32, signal: Signal) {
+    kill_process(rustix::process::Pid::from_raw(id.cast_signed()).unwrap(), signal).unwrap();
+}

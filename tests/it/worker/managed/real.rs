@@ -1,0 +1,264 @@
+//! Managed servers against the real one: llama.cpp's own with a real model, started by `tests/real/serve.py`, and what becomes
+//! of a request when it is killed, stopped, slow, or never comes up.
+//!
+//! Prints a table, a line a case. Skipped where there is no real server, as the tests of `real.rs` are. `DEFTOOL_PREFILL=6000` has a
+//! prompt of so many tokens read by one thread, which takes minutes.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use deftool::request::FailReason;
+use deftool::worker::{ServerOptions, SubmitRequest, Worker, WorkerConfig, WorkerState};
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::fake::{family, parent, runs, signal};
+use super::{config, echo, finish, reach, wait_for_text};
+use crate::worker::bench::Ended;
+
+const STORY: &str = "Tell me a long story about a ship and its crew.";
+
+fn options(more: &[&str]) -> Option<ServerOptions> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/real");
+    if !folder.join(".venv/installed").exists() {
+        assert!(
+            std::env::var("DEFTOOL_REAL").as_deref() != Ok("required"),
+            "the real server is required and not installed: run tests/real/install"
+        );
+        let _ = writeln!(std::io::stderr(), "skipped: no real server; tests/real/install makes one (140 MB)");
+        return None;
+    }
+    let python = folder.join(".venv/bin/python");
+    let serve = folder.join("serve.py");
+    let words = [python.to_str()?, serve.to_str()?, "--forever", "--port", "{port}", "--slots", "1"];
+    let mut options = super::options("");
+    options.env.clear();
+    options.command = words.iter().chain(more).map(|word| (*word).to_owned()).collect();
+    options.limits.look = Duration::from_millis(500);
+    options.limits.probe = Duration::from_secs(2);
+    options.limits.drain = Duration::from_secs(5);
+    Some(options)
+}
+
+fn limits(seconds: u64) -> WorkerConfig {
+    let mut config = config();
+    for (name, value) in [("temperature", 0), ("seed", 1), ("max_tokens", 400)] {
+        config.run.params.insert(String::from(name), json!(value));
+    }
+    let limit = Duration::from_secs(seconds);
+    config.timers.headers = Some(limit);
+    config.timers.stall = limit;
+    config.timers.first_token = limit;
+    config.timers.token_stall = limit;
+    config
+}
+
+/// About so many tokens.
+fn long_prompt(tokens: usize) -> String {
+    let words = ["ship ", "sea ", "wind ", "crew ", "storm ", "night ", "star ", "rope "];
+    let text: String = (0..tokens).map(|at| words[at * at % words.len()]).collect();
+    format!("{text}\n{STORY}")
+}
+
+struct Table {
+    text: String,
+    begun: Instant,
+    /// All processes that were ever seen of its servers.
+    seen: Vec<u32>,
+}
+
+impl Table {
+    fn new() -> Self {
+        let text = String::from(
+            "| case | worker | request | reason | kind | s | text kept | restarts | orphans |\n\
+             |---|---|---|---|---|---|---|---|---|\n",
+        );
+        Self { text, begun: Instant::now(), seen: Vec::new() }
+    }
+
+    fn begin(&mut self, worker: &Worker) {
+        self.begun = Instant::now();
+        if let Some(pid) = worker.status().pid {
+            self.seen.extend(family(parent(pid)));
+        }
+    }
+
+    fn line(&mut self, case: &str, worker: &Worker, ended: Option<&Ended>) {
+        let status = worker.status();
+        let present = status.pid.map(|pid| family(parent(pid))).unwrap_or_default();
+        let orphans = self.seen.iter().filter(|id| runs(**id) && !present.contains(id)).count();
+        let (state, reason, kind, kept) = match ended {
+            Some(ended) => {
+                let outcome = &ended.outcome;
+                let reason = outcome.fail_reason.map_or("", FailReason::as_str);
+                let kept = format!("{} characters", outcome.text.len());
+                (json!(outcome.state), reason, outcome.kind.clone().unwrap_or_default(), kept)
+            }
+            None => (json!("–"), "", String::new(), String::from("–")),
+        };
+        let state = state.as_str().unwrap().to_owned();
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let kind = if kind.is_empty() { "–" } else { &kind };
+        let reason = if reason.is_empty() { "–" } else { reason };
+        writeln!(
+            self.text,
+            "| {case} | {} | {state} | {reason} | {kind} | {seconds:.1} | {kept} | {} | {orphans} |",
+            status.state, status.restarts
+        )
+        .unwrap();
+        assert_eq!(orphans, 0, "{case}: {:?}", self.seen);
+    }
+}
+
+impl Table {
+    /// Straight to stderr: the test harness captures what the macros print.
+    fn print(&self) {
+        let _ = writeln!(std::io::stderr(), "{}", self.text);
+    }
+}
+
+async fn stream_some(worker: &Worker) -> String {
+    let id = worker.submit(SubmitRequest::prompt(STORY)).unwrap();
+    wait_for_text(worker, &id, 30).await;
+    id
+}
+
+fn failed(ended: &Ended) -> (FailReason, &str) {
+    let (reason, kind, ..) = ended.failed();
+    (reason, kind)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_table_of_the_real_server() {
+    let Some(plain) = options(&[]) else { return };
+    let mut table = Table::new();
+
+    let worker = Worker::start_managed(limits(3), echo(), plain.clone());
+    worker.ready().await.unwrap();
+    table.line("start", &worker, None);
+
+    table.begin(&worker);
+    let id = worker.submit(SubmitRequest::prompt("Say hello.")).unwrap();
+    let ended = finish(&worker, &id).await;
+    table.line("a request", &worker, Some(&ended));
+    assert!(!ended.text().is_empty());
+
+    table.begin(&worker);
+    let id = stream_some(&worker).await;
+    signal(worker.status().pid.unwrap(), Signal::KILL);
+    let ended = finish(&worker, &id).await;
+    worker.ready().await.unwrap();
+    table.line("SIGKILL in the stream, ready again", &worker, Some(&ended));
+    assert_eq!(failed(&ended).0, FailReason::ServerDied);
+    assert!(ended.failed().2.contains("signal 9 (SIGKILL)") && ended.outcome.text.len() >= 30, "{ended:?}");
+
+    table.begin(&worker);
+    let id = stream_some(&worker).await;
+    signal(worker.status().pid.unwrap(), Signal::STOP);
+    let ended = finish(&worker, &id).await;
+    table.line("SIGSTOP after the first token", &worker, Some(&ended));
+    assert_eq!(failed(&ended).0, FailReason::StallTimeout);
+    reach(&worker, |status| status.restarts == 2).await;
+    worker.ready().await.unwrap();
+    table.line("… its slot stays busy, ready again", &worker, None);
+
+    table.begin(&worker);
+    let id = worker.submit(SubmitRequest::prompt(long_prompt(2500))).unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    signal(worker.status().pid.unwrap(), Signal::STOP);
+    let ended = finish(&worker, &id).await;
+    table.line("SIGSTOP before the first token", &worker, Some(&ended));
+    assert!(matches!(failed(&ended).0, FailReason::StallTimeout | FailReason::HeadersTimeout), "{ended:?}");
+    reach(&worker, |status| status.restarts == 3).await;
+    worker.ready().await.unwrap();
+    table.line("… its slot stays busy, ready again", &worker, None);
+
+    table.begin(&worker);
+    let id = stream_some(&worker).await;
+    worker.restart();
+    worker.cancel(&id);
+    let ended = finish(&worker, &id).await;
+    worker.ready().await.unwrap();
+    table.line("restart by hand, and a cancel with it", &worker, Some(&ended));
+    assert_eq!(failed(&ended).0, FailReason::WorkerRestarted);
+
+    table.begin(&worker);
+    signal(parent(worker.status().pid.unwrap()), Signal::KILL);
+    reach(&worker, |status| status.state != WorkerState::Ready).await;
+    worker.ready().await.unwrap();
+    table.line("SIGKILL of the guard, ready again", &worker, None);
+
+    // Four restarts more than the one that the guard cost; then no more.
+    table.begin(&worker);
+    for _ in 0..5 {
+        let pid = worker.status().pid.unwrap();
+        table.begin(&worker);
+        signal(pid, Signal::KILL);
+        reach(&worker, |status| status.pid != Some(pid)).await;
+        let _ = worker.ready().await;
+    }
+    assert_eq!(worker.state(), WorkerState::Failed, "{:?}", worker.status());
+    table.line("a crash loop: locked out", &worker, None);
+    assert!(worker.status().reason.unwrap().contains("after 5 restarts within 10 min"));
+    worker.restart();
+    worker.ready().await.unwrap();
+    table.line("… a restart by hand, ready again", &worker, None);
+    worker.stop();
+    worker.gone().await;
+    table.line("stop", &worker, None);
+
+    what_never_starts(&mut table, &plain).await;
+    table.print();
+}
+
+/// A prompt that takes one thread far longer than the limits of a silent server.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_that_is_read_slowly_survives_limits_far_shorter() {
+    let Some(slow) = options(&["--threads", "1", "--context", "8192"]) else { return };
+    let tokens = std::env::var("DEFTOOL_PREFILL").map_or(800, |tokens| tokens.parse().unwrap());
+    let mut table = Table::new();
+    let mut config = limits(1);
+    config.run.params.insert(String::from("max_tokens"), json!(8));
+    // So long a prompt leaves so small a model nothing to say.
+    config.run.params.insert(String::from("ignore_eos"), json!(true));
+    config.timers.token_stall = Duration::from_secs(20);
+    let worker = Worker::start_managed(config, echo(), slow);
+    worker.ready().await.unwrap();
+    table.begin(&worker);
+    let id = worker.submit(SubmitRequest::prompt(long_prompt(tokens))).unwrap();
+    let outcome = worker.wait(&id).await.unwrap();
+    let ended = Ended { outcome, events: Vec::new() };
+    table.line(&format!("{tokens} tokens read by one thread, limits of 1 s"), &worker, Some(&ended));
+    assert!(!ended.text().is_empty());
+    assert!(ended.outcome.usage.as_ref().unwrap().prompt_tokens >= tokens as u64);
+    table.print();
+    worker.stop();
+    worker.gone().await;
+}
+
+async fn what_never_starts(table: &mut Table, plain: &ServerOptions) {
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = Some(held.local_addr().unwrap().port());
+    let with = |command: &[&str]| {
+        let command = command.iter().map(|word| (*word).to_owned()).collect();
+        ServerOptions { command, ..plain.clone() }
+    };
+    let mut broken = plain.clone();
+    broken.command.extend(["--template", "no-such-template.jinja"].map(String::from));
+    let cases = [
+        ("port taken", ServerOptions { port: taken, ..plain.clone() }, "is taken by"),
+        ("no such program", with(&["no-such-program", "{port}"]), "cannot be started: no such file"),
+        ("not executable", with(&[concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]), "permission denied"),
+        ("exits at once, code 0", with(&["true"]), "exit code 0 before it was ready"),
+        ("prints and exits", broken, "no-such-template.jinja"),
+    ];
+    for (case, options, expected) in cases {
+        table.begun = Instant::now();
+        let worker = Worker::start_managed(limits(3), echo(), options);
+        let reason = worker.ready().await.unwrap_err().reason.unwrap();
+        assert!(reason.contains(expected), "{case}: {reason}");
+        table.line(case, &worker, None);
+    }
+}
