@@ -45,7 +45,8 @@ pub struct Reply {
     pub status: ReplyStatus,
     /// Tool calls in the order they began.
     pub calls: Vec<RawCall>,
-    /// The server's finish reason as it was sent; the last one that was not null.
+    /// The server's finish reason as it was sent, the last one that was not null; of a response what chat completions
+    /// would have said.
     pub finish_reason: Option<String>,
     /// Token counts, if the server told them.
     pub usage: Option<Usage>,

@@ -177,6 +177,23 @@ impl Case {
     }
 }
 
+fn case(
+    name: &'static str,
+    answers: Vec<Answer>,
+    kind: &'static str,
+    says: &'static [&'static str],
+    text: &'static str,
+    posts: usize,
+) -> Case {
+    Case { name, answers, kind, says, text, posts }
+}
+
+async fn play_all(cases: Vec<Case>) {
+    let played = futures_util::future::join_all(cases.into_iter().map(Case::play)).await;
+    let wrong: Vec<String> = played.into_iter().flatten().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[tokio::test]
 async fn every_end_of_a_reply_is_told_as_over_chat_completions_and_the_text_is_kept() {
     let begun = || events(&[said("so far")]);
@@ -189,8 +206,6 @@ async fn every_end_of_a_reply_is_told_as_over_chat_completions_and_the_text_is_k
         events(&[said("so far"), ended("failed", &error)]).end()
     };
     let whole = json!({"object": "response", "status": "completed", "output": [message("in one piece")]});
-    let case =
-        |name, answers: Vec<Answer>, kind, says, text, posts| Case { name, answers, kind, says, text, posts };
     let cases = vec![
         case(
             "a whole reply as JSON",
@@ -245,6 +260,13 @@ async fn every_end_of_a_reply_is_told_as_over_chat_completions_and_the_text_is_k
             "so far",
             1,
         ),
+    ];
+    play_all(cases).await;
+}
+
+#[tokio::test]
+async fn what_the_http_answer_says_is_told_with_the_url_of_the_api() {
+    let cases = vec![
         case(
             "retried",
             vec![
@@ -299,12 +321,7 @@ async fn every_end_of_a_reply_is_told_as_over_chat_completions_and_the_text_is_k
             1,
         ),
     ];
-    let wrong: Vec<String> = futures_util::future::join_all(cases.into_iter().map(Case::play))
-        .await
-        .into_iter()
-        .flatten()
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    play_all(cases).await;
 }
 
 #[tokio::test]
