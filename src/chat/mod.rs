@@ -30,4 +30,4 @@ pub use decoder::{End, MAX_REPLY_BYTES, StreamDecoder, StreamNotes};
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 pub use http_error::classify_http_error;
 pub use message::{FunctionCall, Message, MessageToolCall};
-pub use request_body::{BodyForm, ChatRequest};
+pub use request_body::{BodyForm, ChatRequest, OWN_MEMBERS};

@@ -46,7 +46,7 @@ impl Default for BodyForm {
 }
 
 /// Members that are never taken from `params`.
-const OWN_MEMBERS: &[&str] = &["model", "messages", "tools", "stream", "stream_options"];
+pub const OWN_MEMBERS: &[&str] = &["model", "messages", "tools", "stream", "stream_options"];
 
 impl ChatRequest {
     /// The body as JSON.

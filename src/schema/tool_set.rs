@@ -1,6 +1,6 @@
 //! The tools that one request may call: definitions to send, validators to hold calls against.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,6 +113,13 @@ impl ToolSet {
             let _ = write!(set.digest, "{byte:02x}");
         }
         set
+    }
+
+    /// Those of its tools that `names` lists, in their own order.
+    #[must_use]
+    pub fn only(&self, names: &[String]) -> Self {
+        let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+        Self::new(self.entries.iter().filter(|entry| names.contains(entry.name.as_str())).cloned())
     }
 
     /// The tool called `name`.

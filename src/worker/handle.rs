@@ -12,6 +12,7 @@ use super::replay::ReplayTransport;
 use super::submit::{SubmitError, SubmitRequest, live_session, run_start};
 use super::toolbox::ToolSource;
 use super::transport::Transport;
+use crate::chat::Message;
 use crate::request::{
     Approval, BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestState, RequestStatus, Run, kind,
 };
@@ -89,22 +90,17 @@ impl Worker {
     /// Takes a request, at once or not at all.
     ///
     /// # Errors
-    /// When no slot is free, or the worker is stopped.
+    /// When no slot is free, the worker is stopped, or the request asks for what it does not have.
     pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
         let shared = &self.shared;
         if self.state() == WorkerState::Stopped {
             return Err(SubmitError::WorkerNotReady);
         }
-        let SubmitRequest { messages, job_name, recorder } = request;
+        request.check(&shared.tools.current().tools)?;
+        let recorder = request.recorder.clone();
         let session = match &shared.replay {
-            Some(replay) => {
-                let mut session = replay.session().clone();
-                if !messages.is_empty() {
-                    session.conversation = messages;
-                }
-                session
-            }
-            None => live_session(shared, messages, job_name),
+            Some(replay) => request.of_replay(replay.session().clone()),
+            None => live_session(shared, request),
         };
         let run = Run::new(shared.config.run.clone(), run_start(&session));
         let cancel = shared.stopped.child_token();
@@ -166,6 +162,12 @@ impl Worker {
         let mut events = EventStream::new(Arc::clone(&record), 0);
         while events.next().await.is_some() {}
         record.outcome().ok_or(ResultError::NotReady)
+    }
+
+    /// A request's conversation so far, without system messages of ours; once it is over, whatever its end, it can be
+    /// continued: submit it with the user's next message. `None`: none of that id is remembered.
+    pub fn conversation(&self, id: &str) -> Option<Vec<Message>> {
+        self.record(id).map(|record| record.conversation())
     }
 
     /// Gives a request up: its stream is disconnected, its tool stopped, its slot freed. False: not remembered.

@@ -3,16 +3,28 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde_json::{Map, Value};
+
 use super::handle::Shared;
 use super::recording::{Recorder, Session};
-use crate::chat::Message;
-use crate::request::RunStart;
+use crate::chat::{Message, OWN_MEMBERS};
+use crate::request::{RequestOptions, RunStart};
+use crate::schema::ToolSet;
 
 /// A request to submit.
 #[derive(Debug, Clone, Default)]
 pub struct SubmitRequest {
-    /// The conversation, its last message the one to answer.
+    /// The conversation, its last message the one to answer. What servers refuse in it is mended
+    /// ([`crate::request::valid_conversation`]).
     pub messages: Vec<Message>,
+    /// A system message beside the worker's `:system`, after it.
+    pub system_prompt: Option<String>,
+    /// The model, instead of the worker's.
+    pub model: Option<String>,
+    /// Members of the request body such as `temperature`; they win over the worker's `:params`.
+    pub params: Map<String, Value>,
+    /// Names of the tools that may be called; `None`: all that the worker has.
+    pub tools: Option<Vec<String>>,
     /// A name of the submitter's for the job, or empty.
     pub job_name: String,
     /// Where to record it.
@@ -24,10 +36,44 @@ impl SubmitRequest {
     pub fn prompt(text: impl Into<String>) -> Self {
         Self { messages: vec![Message::User { content: text.into() }], ..Self::default() }
     }
+
+    /// What it asks for that cannot be had.
+    pub(super) fn check(&self, tools: &ToolSet) -> Result<(), SubmitError> {
+        let unknown = self.tools.iter().flatten().find(|name| tools.get(name).is_none());
+        if let Some(name) = unknown {
+            return Err(SubmitError::UnknownTool(name.clone()));
+        }
+        match self.params.keys().find(|name| OWN_MEMBERS.contains(&name.as_str())) {
+            Some(name) => Err(SubmitError::ReservedParam(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The recorded session, with what this request has instead.
+    pub(super) fn of_replay(self, mut session: Session) -> Session {
+        let options = self.options();
+        if !options.is_empty() {
+            session.options = options;
+        }
+        if !self.messages.is_empty() {
+            session.conversation = self.messages;
+        }
+        session
+    }
+
+    /// What it has of its own.
+    pub(super) fn options(&self) -> RequestOptions {
+        RequestOptions {
+            model: self.model.clone(),
+            system_prompt: self.system_prompt.clone(),
+            params: self.params.clone(),
+            tools: self.tools.clone(),
+        }
+    }
 }
 
 /// Why a request was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
     /// Every slot holds a request.
     #[error("no slot is free; wait for a request to end, or raise the worker's :slots")]
@@ -35,10 +81,18 @@ pub enum SubmitError {
     /// The worker is stopped.
     #[error("the worker is not ready")]
     WorkerNotReady,
+    /// It names a tool that the worker does not have.
+    #[error("the worker has no tool called `{0}`")]
+    UnknownTool(String),
+    /// It sets a member of the body that is the engine's.
+    #[error("the parameter `{0}` is set by the engine and cannot be given with a request")]
+    ReservedParam(String),
 }
 
 /// What a request starts from: clock, zone, ids.
-pub(super) fn live_session(shared: &Shared, conversation: Vec<Message>, job_name: String) -> Session {
+pub(super) fn live_session(shared: &Shared, request: SubmitRequest) -> Session {
+    let options = request.options();
+    let SubmitRequest { messages: conversation, job_name, .. } = request;
     let config = &shared.config;
     let now = SystemTime::now();
     let zoned = jiff::Zoned::now();
@@ -49,7 +103,8 @@ pub(super) fn live_session(shared: &Shared, conversation: Vec<Message>, job_name
         worker: config.run.worker.clone(),
         conversation,
         url: shared.transport.url().to_owned(),
-        model: config.run.model.clone(),
+        model: options.model.clone().unwrap_or_else(|| config.run.model.clone()),
+        options,
         llama_cpp: config.llama_cpp,
         parallel_tool_calls: config.run.parallel_tool_calls_supported,
         submitted_at_ms,
@@ -64,6 +119,7 @@ pub(super) fn run_start(session: &Session) -> RunStart {
         request_id: session.request_id.clone(),
         job_name: session.job_name.clone(),
         conversation: session.conversation.clone(),
+        options: session.options.clone(),
         submitted_at_ms: session.submitted_at_ms,
         zone: session.zone.clone(),
         local_time: session.local_time.clone(),

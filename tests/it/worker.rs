@@ -8,6 +8,7 @@ mod ends;
 mod replay;
 mod scripted;
 mod secrets;
+mod sessions;
 mod slots;
 mod timers;
 mod turns;

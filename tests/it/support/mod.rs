@@ -7,4 +7,5 @@ pub(crate) mod project;
 pub(crate) mod server;
 #[cfg(unix)]
 pub(crate) mod storm;
+pub(crate) mod validity;
 pub(crate) mod watching;
