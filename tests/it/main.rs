@@ -3,6 +3,7 @@
 // Helpers outside of a `#[test]` are tests, too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod approvals;
 mod bench_command;
 mod chat;
 mod check_watch;

@@ -9,7 +9,7 @@ use deftool::chat::{ChatEvent, ChatRequest, Message, RawArguments, RawCall, Repl
 use deftool::request::{
     Approval, BiosV1, Event, FailReason, Failure, Outcome, PendingCall, Run, RunConfig, RunStart, Step,
 };
-use deftool::schema::{ToolEntry, ToolKind, ToolSet};
+use deftool::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool::tool::ToolError;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(super) fn tools() -> ToolSet {
         Arc::new(ToolEntry::new(kind, definition(name, parameters), timeout).unwrap())
     };
     let mut ask = ToolEntry::new(ToolKind::Normal, definition("ask", &open), None).unwrap();
-    ask.confirm = true;
+    ask.confirm = Confirmation::Always;
     ToolSet::new([
         Arc::new(ask),
         entry(ToolKind::Normal, "get_weather", &weather, Some(Duration::from_secs(5))),
