@@ -180,6 +180,11 @@ impl Worker {
         self.record(id).is_some_and(|record| record.approve(call_id, approval))
     }
 
+    /// The model that requests ask, unless they name another.
+    pub fn model(&self) -> &str {
+        &self.shared.config.run.model
+    }
+
     /// Requests in flight.
     pub fn in_flight(&self) -> usize {
         lock(&self.shared.registry).in_flight()

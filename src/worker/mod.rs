@@ -38,6 +38,7 @@ pub use handle::{Worker, WorkerState};
 pub use http::HttpTransport;
 pub use record::{EventStream, ResultError};
 pub use recording::{Recorder, Recording, RecordingError, Session};
+pub(crate) use redact::Redactor;
 pub use replay::ReplayTransport;
 pub use submit::{SubmitError, SubmitRequest};
 pub use toolbox::{ToolSource, Toolbox};

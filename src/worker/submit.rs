@@ -55,6 +55,9 @@ impl SubmitRequest {
         if !options.is_empty() {
             session.options = options;
         }
+        if !self.job_name.is_empty() {
+            session.job_name = self.job_name;
+        }
         if !self.messages.is_empty() {
             session.conversation = self.messages;
         }

@@ -7,7 +7,7 @@ mod follow;
 use std::sync::{Arc, Mutex};
 
 pub(super) use connect::connect;
-pub(super) use follow::{Interrupts, follow};
+pub(super) use follow::{Followed, Follower, Interrupts};
 
 use super::args::{ScriptOptions, WorkerOptions};
 use super::live_tools::LiveTools;
