@@ -6,6 +6,7 @@
 mod approvals;
 mod bench_command;
 mod chat;
+mod chat_command;
 mod check_watch;
 mod ci;
 mod damage;
