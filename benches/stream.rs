@@ -103,15 +103,7 @@ fn request(bencher: Bencher<'_, '_>, fallback: Fallback, pieces_an_event: usize)
     let tool = ToolEntry::new(ToolKind::Normal, definition, None).expect("a tool without parameters");
     let tools = ToolSet::new([Arc::new(tool)]);
     let config = RunConfig { fallback, ..RunConfig::default() };
-    let start = RunStart {
-        request_id: String::from("r1"),
-        job_name: String::new(),
-        conversation: Vec::new(),
-        submitted_at_ms: 0,
-        zone: String::from("UTC"),
-        local_time: String::new(),
-        id_seed: 1,
-    };
+    let start = RunStart { request_id: String::from("r1"), id_seed: 1, ..RunStart::default() };
     bencher.counter(ItemsCount::new(pieces.len())).bench(|| {
         let mut run = Run::new(config.clone(), start.clone());
         run.next_step(&tools, &BiosV1);

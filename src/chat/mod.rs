@@ -51,7 +51,7 @@ pub use dialect::{Capabilities, DIALECTS, FACTS, Fact, Fate, Feature, dialect_na
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 pub use http_error::classify_http_error;
 pub use message::{FunctionCall, Message, MessageToolCall};
-pub use request_body::{BodyForm, ChatRequest};
+pub use request_body::{BodyForm, ChatRequest, OWN_MEMBERS};
 pub use swap::{Swap, Swaps, next_swap, refuses_tools};
 pub use tool_offer::demands_call;
 pub use truncation::silently_cut;

@@ -55,7 +55,7 @@ impl Default for BodyForm {
 }
 
 /// Members that are never taken from `params`.
-const OWN_MEMBERS: &[&str] = &["model", "messages", "tools", "tool_choice", "stream", "stream_options"];
+pub const OWN_MEMBERS: &[&str] = &["model", "messages", "tools", "stream", "stream_options"];
 
 /// What llama.cpp tells more for: how far it is with a prompt. It keeps the prompt of the turn before.
 const PROGRESS_MEMBERS: [&str; 2] = ["cache_prompt", "return_progress"];
@@ -88,7 +88,7 @@ impl ChatRequest {
                 name if PROGRESS_MEMBERS.contains(&name) => swaps.has(Swap::NoProgress),
                 _ => false,
             };
-            if !is_refused && !OWN_MEMBERS.contains(&name.as_str()) {
+            if !is_refused && name != "tool_choice" && !OWN_MEMBERS.contains(&name.as_str()) {
                 body.insert(String::from(renamed(name, swaps)), value.clone());
             }
         }

@@ -48,6 +48,8 @@ pub(super) enum Command {
     Bench(BenchOptions),
     /// Run one request through a worker, streamed
     Run(RunOptions),
+    /// Talk with a model, several turns, in a session that is kept
+    Chat(ChatOptions),
     /// Hold the project loaded and say what each save changes
     Watch(WatchOptions),
     /// Make a project: a spec, its script and a worker
@@ -348,6 +350,11 @@ pub(super) struct RunOptions {
     pub(super) prompt: Option<String>,
     #[command(flatten)]
     pub(super) worker: WorkerOptions,
+    #[command(flatten)]
+    pub(super) request: RequestOptions,
+    /// A name for the job, in the events and for the tools
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub(super) job: String,
     /// Record the model's side into this file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(super) record: Option<PathBuf>,
@@ -362,6 +369,38 @@ pub(super) struct RunOptions {
     pub(super) json: bool,
     #[command(flatten)]
     pub(super) scripts: ScriptOptions,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ChatOptions {
+    /// The first message; none: it is asked for
+    pub(super) message: Option<String>,
+    #[command(flatten)]
+    pub(super) worker: WorkerOptions,
+    #[command(flatten)]
+    pub(super) request: RequestOptions,
+    /// Go on with a session: its file, or `last`, the newest of this project
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "last", conflicts_with = "no_save")]
+    pub(super) resume: Option<PathBuf>,
+    /// Keep the session in no file
+    #[arg(long)]
+    pub(super) no_save: bool,
+    /// Print the events, one JSON object a line
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) scripts: ScriptOptions,
+}
+
+/// What requests have of their own, beside their worker's configuration.
+#[derive(Debug, Args)]
+pub(super) struct RequestOptions {
+    /// A system message beside the worker's
+    #[arg(long, value_name = "TEXT")]
+    pub(super) system: Option<String>,
+    /// Make every call without asking, those of tools with :confirm, too
+    #[arg(long)]
+    pub(super) yes: bool,
 }
 
 /// Which worker, and where its model is.

@@ -1,7 +1,7 @@
 //! `deftool compile`: what an API gets, or Emacs.
 
 use super::args::{CompileOptions, CompileTarget};
-use super::output::{describe_summary, print, print_json, say, say_findings};
+use super::output::{clean, describe_summary, print, print_json, say, say_findings};
 use super::{CliError, Exit, locate};
 use crate::diagnostic::{Diagnostic, Group, Severity, Summary};
 use crate::project::{LoadOptions, load_with, resolve_inputs};
@@ -21,7 +21,16 @@ pub(super) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
     let tools = load.valid_tools().map(|loaded| &*loaded.tool);
     match options.target {
         CompileTarget::Api(target) => print_json(&emit(target, tools), true),
-        CompileTarget::Gptel => print(&lay_out(emit_gptel(tools), FileKind::EmacsLisp)),
+        CompileTarget::Gptel => {
+            let tools: Vec<_> = tools.collect();
+            print(&lay_out(emit_gptel(tools.iter().copied()), FileKind::EmacsLisp));
+            for tool in tools.iter().filter(|tool| !tool.confirm.conditions().is_empty()) {
+                say(&format!(
+                    "note: gptel knows no conditions of `:confirm`; in Emacs every call of {} is asked about",
+                    clean(&tool.name.value)
+                ));
+            }
+        }
     }
     let matters =
         |finding: &&Diagnostic| finding.severity == Severity::Error || finding.rule.group() == Group::Targets;

@@ -3,10 +3,12 @@
 //! stdout is the result, stderr is everything said about it. Exit codes, the same for every command: 0 clean or
 //! completed, 1 an error finding or a failed request or call, 2 nothing was attempted, 130 interrupted.
 
+mod approve;
 mod args;
 mod arguments;
 mod bench;
 mod call;
+mod chat;
 mod check;
 mod check_watch;
 mod compile;
@@ -138,6 +140,7 @@ pub fn main() -> ExitCode {
         Command::Call(options) => call::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Run(options) => run::run(&options),
+        Command::Chat(options) => chat::run(&options),
         Command::Watch(options) => watch::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),

@@ -192,7 +192,7 @@ pub(super) fn print_json(value: &impl Serialize, is_pretty: bool) {
 }
 
 /// JSON with the characters that a terminal obeys written as escapes: to a program it is the same.
-fn harmless(json: String) -> String {
+pub(super) fn harmless(json: String) -> String {
     let is_harmful = |c: char| is_control(c) && c != '\n';
     if !json.contains(is_harmful) {
         return json;

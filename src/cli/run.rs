@@ -4,11 +4,12 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::approve::Approver;
 use super::args::RunOptions;
 use super::output::{say, say_error};
-use super::worker::{self, Chosen, Interrupts, api_key, close, connect, follow};
+use super::worker::{self, Chosen, Follower, Interrupts, api_key, close, connect};
 use super::{CliError, Exit};
-use crate::worker::{Approvals, Recorder, Recording, ReplayTransport, SubmitRequest, Worker, WorkerConfig};
+use crate::worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker, WorkerConfig};
 
 pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;
@@ -19,8 +20,11 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
         let mut submit = prompt.map(SubmitRequest::prompt).unwrap_or_default();
+        submit.system_prompt.clone_from(&options.request.system);
+        submit.job_name.clone_from(&options.job);
+        let mut approver = Approver::settle(options.request.yes);
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
-        let config = WorkerConfig { approvals: Approvals::Allow, ..config };
+        let config = WorkerConfig { approvals: approver.approvals(), ..config };
         let replay =
             recording.map(|recording| Arc::new(ReplayTransport::new(recording, options.replay_lenient)));
         let worker = if let Some(replay) = &replay {
@@ -35,9 +39,12 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
         let recorder = recorder.map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref())));
         submit.recorder.clone_from(&recorder);
-        let followed = follow(&worker, submit, options.json, &mut interrupts).await;
+        let json = options.json;
+        let mut follower =
+            Follower { worker: &worker, json, approver: &mut approver, interrupts: &mut interrupts };
+        let followed = follower.follow(submit, |_, _| {}).await;
         close(&worker, &mut interrupts).await;
-        let mut exit = followed?;
+        let mut exit = followed?.exit();
         if let Some(Err(error)) = recorder.map(|recorder| recorder.close()) {
             say_error(&format!("{error}; it is not whole"));
             exit = if exit == Exit::Clean { Exit::Failed } else { exit };

@@ -118,6 +118,14 @@ impl Show {
         }
     }
 
+    /// Makes room for a question: nothing moves, and the next thing that is said begins a line.
+    pub(super) fn make_room(&mut self) {
+        self.stop_waiting();
+        if stdout_is_terminal() {
+            self.end_line();
+        }
+    }
+
     fn end_line(&mut self) {
         if std::mem::take(&mut self.mid_line) {
             print("\n");

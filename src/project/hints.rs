@@ -49,6 +49,9 @@ struct State {
     told: Told,
     /// In these folders only some entries count.
     names: HashMap<PathBuf, HashSet<OsString>>,
+    /// How often a look was asked for, and which of these were answered.
+    asked: u64,
+    answered: u64,
     has_ended: bool,
 }
 
@@ -61,6 +64,8 @@ pub(super) struct Told {
     pub(super) touched: HashSet<PathBuf>,
     /// Whether there may be more than that.
     pub(super) is_vague: bool,
+    /// The newest look that was asked for.
+    pub(super) asked: u64,
 }
 
 /// Why a wait is over.
@@ -96,7 +101,30 @@ impl Hints {
 
     /// What was told since this was last asked.
     pub(super) fn take(&self) -> Told {
-        std::mem::take(&mut lock(&self.state).told)
+        let mut state = lock(&self.state);
+        let asked = state.asked;
+        Told { asked, ..std::mem::take(&mut state.told) }
+    }
+
+    /// Has everything looked at, and waits until what was found is taken; at most so long.
+    pub(super) fn look_now(&self, patience: Duration) {
+        let started = Instant::now();
+        let mut state = lock(&self.state);
+        state.asked += 1;
+        let mine = state.asked;
+        state.told.is_vague = true;
+        state.hinted = Some((started, started));
+        self.told.notify_all();
+        while state.answered < mine && !state.has_ended {
+            let Some(left) = patience.checked_sub(started.elapsed()) else { return };
+            state = self.told.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The look that was asked for is done.
+    pub(super) fn answer(&self, asked: u64) {
+        lock(&self.state).answered = asked;
+        self.told.notify_all();
     }
 
     /// The files among those that are meant that were written since this was last asked, as far as is known.

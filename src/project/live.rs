@@ -73,6 +73,11 @@ impl LiveProject {
         Arc::clone(&lock(&self.state).current)
     }
 
+    /// Looks for changes now, instead of when it would, and waits until what is found is taken; at most `patience`.
+    pub fn refresh(&self, patience: Duration) {
+        self.hints.look_now(patience);
+    }
+
     /// What the generations after `generation` changed, for a person.
     pub fn changes_since(&self, generation: u64) -> String {
         let state = lock(&self.state);

@@ -104,6 +104,7 @@ pub(super) fn keep_watching(watched: &mut impl Watched, mut loader: Loader, hint
     // Something may have happened between the first load and the watches.
     let mut sweep = Instant::now();
     let mut due = None;
+    let mut asked = 0;
     loop {
         let wanted = watched.due();
         let until = due.unwrap_or_else(|| wanted.map_or(sweep, |wanted| wanted.min(sweep)));
@@ -115,6 +116,9 @@ pub(super) fn keep_watching(watched: &mut impl Watched, mut loader: Loader, hint
             (Instant::now() >= sweep, wanted.is_some_and(|wanted| Instant::now() >= wanted));
         // What is told of is looked at now, and everything else soon.
         let is_all = is_sweep || told.is_vague;
+        if is_all {
+            asked = told.asked;
+        }
         let glance = if is_all { None } else { loader.glance(told.touched.iter().chain(settling.pending())) };
         let scan = glance.unwrap_or_else(|| look(&loader, &mut watches));
         let now = Instant::now();
@@ -132,7 +136,10 @@ pub(super) fn keep_watching(watched: &mut impl Watched, mut loader: Loader, hint
                 continue;
             }
             Decision::Rest if is_wanted => [].into(),
-            Decision::Rest => continue,
+            Decision::Rest => {
+                hints.answer(asked);
+                continue;
+            }
         };
         let has_news = is_wanted || settling.pending().any(|path| !loader.has(path));
         let loaded = loader.load(scan, Some(settling.pending()), held.clone());
@@ -151,6 +158,7 @@ pub(super) fn keep_watching(watched: &mut impl Watched, mut loader: Loader, hint
         if (has_news || is_other || loaded.is_err()) && watched.loaded(loaded, now).is_break() {
             return;
         }
+        hints.answer(asked);
     }
 }
 

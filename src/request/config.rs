@@ -66,6 +66,31 @@ impl Default for RunConfig {
     }
 }
 
+/// What a request has of its own, beside its worker's configuration.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RequestOptions {
+    /// The model, instead of the worker's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// A system message beside the worker's, after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Members of the request body; they win over the worker's.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub params: Map<String, Value>,
+    /// The tools that may be called, of those that the worker has; `None`: all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+}
+
+impl RequestOptions {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What a request starts from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -76,6 +101,9 @@ pub struct RunStart {
     pub job_name: String,
     /// The conversation so far, its last message the one to answer; a prompt is one user message.
     pub conversation: Vec<Message>,
+    /// What it has of its own.
+    #[serde(skip_serializing_if = "RequestOptions::is_empty")]
+    pub options: RequestOptions,
     /// When it was submitted, Unix time in milliseconds.
     pub submitted_at_ms: u64,
     /// The zone's name at submit, as in `Europe/Paris`.

@@ -1,7 +1,9 @@
 //! The messages of a request: what is sent, and what grows.
 //!
-//! BIOS, the caller's system message, the conversation; under `:bios-budget tail` the line that changes last.
+//! BIOS, the worker's system message, the request's own, the conversation; under `:bios-budget tail` the line that changes last.
 //! Only calls that are all answered ever enter the conversation.
+
+use std::collections::HashMap;
 
 use serde_json::Value;
 
@@ -24,12 +26,14 @@ pub(super) struct Answered {
 /// The messages of the next chat request.
 pub(super) fn messages_to_send(
     config: &RunConfig,
+    system_prompt: Option<&str>,
     conversation: &[Message],
     bios: &dyn BiosProvider,
     mut context: BiosContext<'_>,
 ) -> Vec<Message> {
     let caller = config.system.as_deref().unwrap_or_default();
-    let mut messages = Vec::with_capacity(conversation.len() + 3);
+    let request = system_prompt.unwrap_or_default();
+    let mut messages = Vec::with_capacity(conversation.len() + 4);
     match config.system_messages {
         SystemMessages::Combined => {
             context.part = BiosPart::Whole;
@@ -38,8 +42,11 @@ pub(super) fn messages_to_send(
                 Message::System { content } => Some(content.as_str()),
                 Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
             });
-            let texts: Vec<&str> =
-                [whole.as_str(), caller].into_iter().chain(others).filter(|text| !text.is_empty()).collect();
+            let texts: Vec<&str> = [whole.as_str(), caller, request]
+                .into_iter()
+                .chain(others)
+                .filter(|text| !text.is_empty())
+                .collect();
             push_system(&mut messages, texts.join("\n\n"));
             messages.extend(
                 conversation.iter().filter(|message| !matches!(message, Message::System { .. })).cloned(),
@@ -52,6 +59,7 @@ pub(super) fn messages_to_send(
             };
             push_system(&mut messages, bios.bios(&context));
             push_system(&mut messages, caller.to_owned());
+            push_system(&mut messages, request.to_owned());
             messages.extend_from_slice(conversation);
             if config.bios_budget == BiosBudget::Tail {
                 context.part = BiosPart::Tail;
@@ -59,7 +67,32 @@ pub(super) fn messages_to_send(
             }
         }
     }
-    merge_neighbours(messages)
+    let merged = merge_neighbours(messages);
+    if config.parallel_tool_calls_supported { merged } else { pair_calls(merged) }
+}
+
+/// Writes several calls of one message as pairs of call and result.
+fn pair_calls(messages: Vec<Message>) -> Vec<Message> {
+    let mut paired = Vec::with_capacity(messages.len());
+    let mut open: HashMap<String, MessageToolCall> = HashMap::new();
+    let mut text = None;
+    for message in messages {
+        match message {
+            Message::Assistant { content, tool_calls } if tool_calls.len() > 1 => {
+                open = tool_calls.into_iter().map(|call| (call.id.clone(), call)).collect();
+                text = Some(content);
+            }
+            Message::Tool { tool_call_id, content } => {
+                if let Some(call) = open.remove(&tool_call_id) {
+                    let content = text.take().unwrap_or_default();
+                    paired.push(Message::Assistant { content, tool_calls: vec![call] });
+                }
+                paired.push(Message::Tool { tool_call_id, content });
+            }
+            message => paired.push(message),
+        }
+    }
+    paired
 }
 
 /// Joins neighbours of one role: some templates refuse a conversation whose roles do not alternate.

@@ -34,12 +34,15 @@ impl IdMaker {
         Self { state: seed, used }
     }
 
+    /// Whether every server takes it.
+    pub(super) fn is_good(id: &str) -> bool {
+        id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    }
+
     /// The server's id where it will do, else a new one.
     pub(super) fn admit(&mut self, server_id: Option<&str>) -> String {
         let mut id = match server_id {
-            Some(id) if id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
-                id.to_owned()
-            }
+            Some(id) if Self::is_good(id) => id.to_owned(),
             _ => self.make(),
         };
         while !self.used.insert(id.clone()) {

@@ -25,16 +25,18 @@ mod outcome;
 mod repetition;
 mod run;
 mod signal;
+mod valid;
 mod written;
 
 pub use approval::Approval;
 pub use bios::{BiosContext, BiosPart, BiosProvider, BiosTemplate, BiosV1};
 pub use budget::Budget;
-pub use config::{RunConfig, RunStart};
+pub use config::{RequestOptions, RunConfig, RunStart};
 pub use event::{EVENT_VERSION, Event};
 pub use outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, kind};
 pub use repetition::{LineDetector, Loop, RepetitionThreshold, default_thresholds};
 pub use run::{PendingCall, RequestState, RequestStatus, Run, Step};
 pub use signal::Signal;
+pub use valid::{INTERRUPTED, valid_conversation};
 
 pub use crate::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages};

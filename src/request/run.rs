@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::budget::Budget;
-use super::config::{RunConfig, RunStart};
+use super::config::{RequestOptions, RunConfig, RunStart};
 use super::conversation::messages_to_send;
 use super::event::{EVENT_VERSION, Event};
 use super::hold_back::HoldBack;
@@ -17,6 +17,7 @@ use super::ids::IdMaker;
 use super::outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, kind};
 use super::repetition::LineDetector;
 use super::signal::Signal;
+use super::valid::{INTERRUPTED, valid_conversation};
 use crate::chat::fallback::Forms;
 use crate::chat::{ChatEvent, ChatRequest, Message, Usage};
 use crate::schema::{ToolKind, ToolSet};
@@ -136,8 +137,11 @@ enum Phase {
 
 impl Run {
     /// A request that was just submitted.
-    pub fn new(config: RunConfig, mut start: RunStart) -> Self {
-        let conversation = std::mem::take(&mut start.conversation);
+    pub fn new(mut config: RunConfig, mut start: RunStart) -> Self {
+        let conversation = valid_conversation(std::mem::take(&mut start.conversation));
+        let RequestOptions { model, system_prompt: _, params, tools: _ } = start.options.clone();
+        config.model = model.unwrap_or(config.model);
+        config.params.extend(params);
         let submitted = Event::Submitted {
             version: EVENT_VERSION,
             request_id: start.request_id.clone(),
@@ -281,6 +285,11 @@ impl Run {
         &self.start.request_id
     }
 
+    /// What it has of its own.
+    pub fn options(&self) -> &RequestOptions {
+        &self.start.options
+    }
+
     /// The job's name, or empty.
     pub fn job_name(&self) -> &str {
         &self.start.job_name
@@ -301,8 +310,9 @@ impl Run {
         &self.signals
     }
 
-    /// The conversation without our system messages: every answered call, and once the request is completed the
-    /// model's last words, ready to be continued.
+    /// The conversation without system messages of ours: what was submitted, every call that is answered, and once the
+    /// request is over what else there is of it. It can be continued whatever the end was: words that were broken off say so
+    /// ([`super::INTERRUPTED`]), and a call that has no result is answered with that.
     pub fn conversation(&self) -> &[Message] {
         &self.conversation
     }
@@ -356,7 +366,13 @@ impl Run {
         };
         ChatRequest {
             model: self.config.model.clone(),
-            messages: messages_to_send(&self.config, &self.conversation, bios, context),
+            messages: messages_to_send(
+                &self.config,
+                self.start.options.system_prompt.as_deref(),
+                &self.conversation,
+                bios,
+                context,
+            ),
             tools: tools.definitions(|tool| !exit_tools_only || tool.kind == ToolKind::Exit),
             params: self.config.params.clone(),
         }
@@ -415,14 +431,20 @@ impl Run {
             reasoning: not_empty(self.reasoning.clone()),
             raw_text: (self.raw_text != self.text).then(|| self.raw_text.clone()),
         };
-        if state == FinalState::Completed {
-            let words = self.text.get(self.turn_text_start..).unwrap_or_default().trim();
-            if !words.is_empty() {
-                self.conversation
-                    .push(Message::Assistant { content: words.to_owned(), tool_calls: Vec::new() });
+        match std::mem::replace(&mut self.phase, Phase::Finished) {
+            // Some of its calls were made: the model has to know which.
+            Phase::Calling(batch) => self.append_batch(batch),
+            Phase::Ready | Phase::Asked { .. } | Phase::Streaming | Phase::Finished => {
+                let mut words = self.text.get(self.turn_text_start..).unwrap_or_default().trim().to_owned();
+                if !words.is_empty() {
+                    if state != FinalState::Completed {
+                        words.push_str("\n\n");
+                        words.push_str(INTERRUPTED);
+                    }
+                    self.conversation.push(Message::Assistant { content: words, tool_calls: Vec::new() });
+                }
             }
         }
-        self.phase = Phase::Finished;
         self.events.push(Event::Finished(outcome.clone()));
         self.outcome = Some(outcome);
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::confirm::{check_confirm, compile_confirm};
 use super::examples::{check_calls, check_defaults};
 use super::locate::locate_near;
 use super::plain::is_plain;
@@ -16,7 +17,7 @@ use crate::text::Location;
 /// What a request holds of `tool`. A keyword that is no JSON Schema is still sent and not enforced.
 pub fn compile_tool(tool: &Tool) -> ToolEntry {
     let (mut entry, _) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
-    entry.confirm = tool.confirm;
+    entry.confirm = compile_confirm(tool);
     entry
 }
 
@@ -46,6 +47,7 @@ pub fn check_tool(tool: &Tool) -> Vec<Diagnostic> {
         check_compiled(tool, &mut findings);
     }
     check_defaults(tool, &mut findings);
+    check_confirm(tool, &mut findings);
     findings
 }
 

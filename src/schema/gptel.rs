@@ -40,7 +40,9 @@ fn form_of(tool: &Tool) -> Datum {
     if let Some(category) = &tool.category {
         entry("category", string(category));
     }
-    for (key, is_set) in [("async", tool.is_async), ("confirm", tool.confirm), ("include", tool.include)] {
+    for (key, is_set) in
+        [("async", tool.is_async), ("confirm", tool.confirm.is_set()), ("include", tool.include)]
+    {
         if is_set {
             entry(key, symbol("t", span));
         }

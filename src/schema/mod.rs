@@ -10,6 +10,7 @@
 
 mod circles;
 mod compile;
+mod confirm;
 mod ecma;
 mod examples;
 mod fuzz;
@@ -28,6 +29,7 @@ mod validate;
 mod walk;
 
 pub use compile::{check_tool, compile_tool, compile_tool_for};
+pub use confirm::{Conditions, Confirmation};
 pub use examples::{Example, Expected, Refusal, try_examples};
 pub use fuzz::{Fuzzer, Wrong, shrink};
 pub use gptel::emit_gptel;

@@ -1,6 +1,6 @@
 //! The tools that one request may call: definitions to send, validators to hold calls against.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::target::strict_parameters;
-use super::{ArgumentValidator, SchemaError, ToolKind, Violation};
+use super::{ArgumentValidator, Confirmation, SchemaError, ToolKind, Violation};
 
 /// One callable tool.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub struct ToolEntry {
     pub validator: ArgumentValidator,
     /// The tool's own time limit for one call; wins over the worker's.
     pub timeout: Option<Duration>,
-    /// Whether a person is asked before each call.
-    pub confirm: bool,
+    /// Which calls a person is asked about.
+    pub confirm: Confirmation,
 }
 
 impl ToolEntry {
@@ -36,14 +36,14 @@ impl ToolEntry {
     pub fn new(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> Result<Self, SchemaError> {
         let (name, parameters) = split_definition(&definition);
         let validator = ArgumentValidator::compile(&name, &parameters)?;
-        Ok(Self { name, kind, definition, validator, timeout, confirm: false })
+        Ok(Self { name, kind, definition, validator, timeout, confirm: Confirmation::Never })
     }
 
     /// As [`ToolEntry::new`], but a keyword that is no JSON Schema is left out of the validator and told.
     pub fn lenient(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> (Self, Vec<SchemaError>) {
         let (name, parameters) = split_definition(&definition);
         let (validator, problems) = ArgumentValidator::compile_lenient(&name, parameters);
-        (Self { name, kind, definition, validator, timeout, confirm: false }, problems)
+        (Self { name, kind, definition, validator, timeout, confirm: Confirmation::Never }, problems)
     }
 
     /// The tool as strict mode takes it: its definition is that of `openai-strict`, and its validator takes the nulls
@@ -61,8 +61,8 @@ impl ToolEntry {
     }
 
     /// Whether a person must be asked before a call with `arguments`, which are valid.
-    pub fn needs_approval(&self, _arguments: &Map<String, Value>) -> bool {
-        self.confirm
+    pub fn needs_approval(&self, arguments: &Map<String, Value>) -> bool {
+        self.confirm.holds(arguments)
     }
 
     /// The arguments that the tool gets for those that the model wrote.
@@ -113,6 +113,13 @@ impl ToolSet {
             let _ = write!(set.digest, "{byte:02x}");
         }
         set
+    }
+
+    /// Those of its tools that `names` lists, in their own order.
+    #[must_use]
+    pub fn only(&self, names: &[String]) -> Self {
+        let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+        Self::new(self.entries.iter().filter(|entry| names.contains(entry.name.as_str())).cloned())
     }
 
     /// The tool called `name`.

@@ -5,7 +5,7 @@
 
 use super::json::{Json, JsonKind, Member};
 use super::keywords::{self, TYPES, Takes};
-use super::{Argument, Effect, Tool, ToolKind};
+use super::{Argument, Confirm, Effect, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
@@ -33,8 +33,13 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
     if let Some(category) = &tool.category {
         entry("category", string(category));
     }
-    if tool.confirm {
-        entry("confirm", flag());
+    match &tool.confirm {
+        Confirm::Never => {}
+        Confirm::Always => entry("confirm", flag()),
+        Confirm::When(conditions) => {
+            let when = std::iter::once(keyword("when", tool.span));
+            entry("confirm", list(when.chain(conditions.iter().map(datum_of_json)).collect(), tool.span));
+        }
     }
     if tool.include {
         entry("include", flag());

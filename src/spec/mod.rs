@@ -3,6 +3,7 @@
 //! In goes the text of one file, out come its [`Definitions`] and findings. A tool with an error is kept, marked
 //! as not valid, so that everything after it still knows its name. Nothing here reads a file or looks at a script.
 
+pub(crate) mod confirm;
 pub(crate) mod form;
 mod format;
 mod host_grant;
@@ -19,6 +20,8 @@ mod units;
 mod value;
 mod worker;
 
+pub use confirm::Confirm;
+pub(crate) use confirm::testable_members;
 pub use form::form_of_tool;
 pub use format::{format, lay_out};
 pub use host_grant::{HostGrant, NoHostGrant, host_grant};

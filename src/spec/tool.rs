@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::confirm::Confirm;
 use super::json::{Json, Member};
 use super::permissions::Permissions;
 use crate::text::{SourceId, Span, Spanned};
@@ -59,8 +60,8 @@ pub struct Tool {
     pub effect: Effect,
     /// The group that Emacs shows it in.
     pub category: Option<Spanned<String>>,
-    /// Whether a person is asked before each call.
-    pub confirm: bool,
+    /// Which calls a person is asked about.
+    pub confirm: Confirm,
     /// Whether Emacs shows its results in the conversation.
     pub include: bool,
     /// Arguments that its schema must accept, as objects.

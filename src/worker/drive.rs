@@ -10,6 +10,7 @@ use super::clock::Clock;
 use super::handle::Shared;
 use super::record::Record;
 use super::recording::{Line, Recorder, Stopped};
+use super::toolbox::Toolbox;
 use super::{calls, turn};
 use crate::chat::{BodyForm, Capabilities, Swaps};
 use crate::request::{Event, FailReason, Failure, Run, Step, kind};
@@ -34,11 +35,11 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
     let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
     let api = task.shared.config.api;
     let mut form = BodyForm { api, stream: true, server: task.server, swaps: task.swaps };
-    let mut toolbox = task.shared.tools.current();
+    let mut toolbox = task.toolbox(&run);
     task.publish(&mut run);
     loop {
         if run.begins_turn() {
-            let newest = task.shared.tools.current();
+            let newest = task.toolbox(&run);
             if newest.generation != toolbox.generation {
                 let detail = task.shared.tools.changes_since(toolbox.generation);
                 task.publish_own(&run, Event::Reloaded { generation: newest.generation, detail });
@@ -68,6 +69,15 @@ impl Drive {
         self.shared.transport.url(self.shared.config.api)
     }
 
+    /// The newest tools, those of them that the request may call.
+    fn toolbox(&self, run: &Run) -> Toolbox {
+        let mut toolbox = self.shared.tools.current();
+        if let Some(names) = &run.options().tools {
+            toolbox.tools = toolbox.tools.only(names);
+        }
+        toolbox
+    }
+
     /// Passes on what the machine said.
     pub(super) fn publish(&self, run: &mut Run) {
         let events = run.take_events();
@@ -75,13 +85,13 @@ impl Drive {
             self.shared.release(run.request_id(), &self.record);
         }
         if !events.is_empty() {
-            self.record.publish(events, run.status());
+            self.record.publish(events, run.status(), run.conversation());
         }
     }
 
     /// Passes on what only the driver knows.
     pub(super) fn publish_own(&self, run: &Run, event: Event) {
-        self.record.publish(vec![event], run.status());
+        self.record.publish(vec![event], run.status(), run.conversation());
     }
 
     /// Something happened: the clock ticks, and it is recorded.

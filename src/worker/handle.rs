@@ -18,7 +18,7 @@ use super::server::{
 use super::submit::{SubmitError, SubmitRequest, live_session, run_start};
 use super::toolbox::ToolSource;
 use super::transport::Transport;
-use crate::chat::Swaps;
+use crate::chat::{Message, Swaps};
 use crate::request::{Approval, FailReason, Failure, Outcome, RequestStatus, Run, kind};
 
 /// As many of a server's last lines a status shows.
@@ -119,23 +119,18 @@ impl Worker {
     /// Takes a request, at once or not at all.
     ///
     /// # Errors
-    /// When no slot is free, the worker is not ready, or the id that was given is another's.
+    /// When no slot is free, the worker is not ready, or the request asks for what it does not have.
     pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
         let shared = &self.shared;
         shared.is_ready().map_err(SubmitError::WorkerNotReady)?;
         let config = shared.present_config();
-        let SubmitRequest { messages, job_name, recorder, origin } = request;
+        request.check(&shared.tools.current().tools)?;
+        let (recorder, origin) = (request.recorder.clone(), request.origin.clone());
         let mut session = match &shared.replay {
-            Some(replay) => {
-                let mut session = replay.session().clone();
-                if !messages.is_empty() {
-                    session.conversation = messages;
-                }
-                session
-            }
+            Some(replay) => request.of_replay(replay.session().clone()),
             None => {
                 let url = shared.transport.url(config.api);
-                live_session(&config, url, *lock(&shared.learned), messages, job_name)
+                live_session(&config, url, *lock(&shared.learned), request)
             }
         };
         if let Some(origin) = origin {
@@ -207,6 +202,12 @@ impl Worker {
         record.outcome().ok_or(ResultError::NotReady)
     }
 
+    /// A request's conversation so far, without system messages of ours; once it is over, whatever its end, it can be
+    /// continued: submit it with the user's next message. `None`: none of that id is remembered.
+    pub fn conversation(&self, id: &str) -> Option<Vec<Message>> {
+        self.record(id).map(|record| record.conversation())
+    }
+
     /// Gives a request up: its stream is disconnected, its tool stopped, its slot freed. False: not remembered.
     pub fn cancel(&self, id: &str) -> bool {
         self.record(id).map(|record| record.cancel.cancel()).is_some()
@@ -215,6 +216,11 @@ impl Worker {
     /// Answers a call that an `approval` event asks about. False: nobody asks about such a call, or it was answered.
     pub fn approve(&self, id: &str, call_id: &str, approval: Approval) -> bool {
         self.record(id).is_some_and(|record| record.approve(call_id, approval))
+    }
+
+    /// The model that requests ask, unless they name another.
+    pub fn model(&self) -> &str {
+        &self.shared.config.run.model
     }
 
     /// Requests in flight.

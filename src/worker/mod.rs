@@ -44,6 +44,7 @@ pub use probe::ProbeError;
 pub use project_tools::{ProjectTools, TrustSource};
 pub use record::{EventStream, ResultError};
 pub use recording::{Recorder, Recording, RecordingError, Session};
+pub(crate) use redact::Redactor;
 pub use replay::ReplayTransport;
 pub use server::{
     GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::chat::Message;
 use crate::request::{
-    Approval, Event, Failure, FinalState, FinishReason, Outcome, RequestState, RequestStatus,
+    Approval, Event, Failure, FinalState, FinishReason, INTERRUPTED, Outcome, RequestState, RequestStatus,
 };
 
 /// One request.
@@ -33,13 +34,20 @@ struct State {
     stop_reason: Option<Failure>,
     events: Vec<Arc<Event>>,
     status: RequestStatus,
+    conversation: Vec<Message>,
     outcome: Option<Arc<Outcome>>,
 }
 
 impl Record {
     pub(super) fn new(status: RequestStatus, cancel: CancellationToken) -> Self {
-        let state =
-            State { asked: HashMap::new(), stop_reason: None, events: Vec::new(), status, outcome: None };
+        let state = State {
+            asked: HashMap::new(),
+            stop_reason: None,
+            events: Vec::new(),
+            status,
+            conversation: Vec::new(),
+            outcome: None,
+        };
         Self {
             cancel,
             state: Mutex::new(state),
@@ -51,11 +59,14 @@ impl Record {
     }
 
     /// Adds what happened. Nothing is added after the end.
-    pub(super) fn publish(&self, events: Vec<Event>, status: RequestStatus) {
+    pub(super) fn publish(&self, events: Vec<Event>, status: RequestStatus, conversation: &[Message]) {
         let mut state = lock(&self.state);
         if state.outcome.is_some() {
             return;
         }
+        // It only grows.
+        let known = state.conversation.len();
+        state.conversation.extend_from_slice(conversation.get(known..).unwrap_or_default());
         for event in events {
             match &event {
                 Event::Finished(outcome) => state.outcome = Some(Arc::new(outcome.clone())),
@@ -125,6 +136,10 @@ impl Record {
         lock(&self.state).status.clone()
     }
 
+    pub(super) fn conversation(&self) -> Vec<Message> {
+        lock(&self.state).conversation.clone()
+    }
+
     pub(super) fn outcome(&self) -> Option<Arc<Outcome>> {
         lock(&self.state).outcome.clone()
     }
@@ -159,8 +174,10 @@ impl Record {
         let mut status = self.status();
         outcome.usage = status.usage;
         outcome.tool_iterations = status.tool_iterations;
+        let mut turn_start = 0;
         for event in &lock(&self.state).events {
             match &**event {
+                Event::TurnStarted { .. } => turn_start = outcome.text.len(),
                 Event::Text { text } => outcome.text.push_str(text),
                 Event::Reasoning { text } => {
                     outcome.reasoning.get_or_insert_default().push_str(text);
@@ -171,7 +188,13 @@ impl Record {
         }
         status.state = RequestState::Failed;
         status.running_tool = None;
-        self.publish(vec![Event::Finished(outcome)], status);
+        let mut conversation = self.conversation();
+        let words = outcome.text.get(turn_start..).unwrap_or_default().trim();
+        if !words.is_empty() {
+            let content = format!("{words}\n\n{INTERRUPTED}");
+            conversation.push(Message::Assistant { content, tool_calls: Vec::new() });
+        }
+        self.publish(vec![Event::Finished(outcome)], status, &conversation);
     }
 }
 

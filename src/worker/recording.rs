@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::redact::Redactor;
 use crate::chat::{Api, Capabilities, Message, Swaps};
-use crate::request::Failure;
+use crate::request::{Failure, RequestOptions};
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -29,6 +29,9 @@ pub struct Session {
     pub worker: String,
     /// The conversation it began with.
     pub conversation: Vec<Message>,
+    /// What it had of its own, beside its worker's configuration.
+    #[serde(default, skip_serializing_if = "RequestOptions::is_empty")]
+    pub options: RequestOptions,
     /// Where the requests went, as messages name it.
     pub url: String,
     /// The API they went to; recordings that do not tell are of chat completions.

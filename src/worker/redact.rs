@@ -12,7 +12,7 @@ const MIN_SECRET: usize = 4;
 
 /// Replaces one secret in a stream of bytes.
 #[derive(Clone)]
-pub(super) struct Redactor {
+pub(crate) struct Redactor {
     /// The secret as it is and, where that differs, as JSON writes it with its slashes escaped. Empty: none.
     forms: Vec<Vec<u8>>,
     held: Vec<u8>,
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Redactor {
 
 impl Redactor {
     /// A redactor of `secret`; without one, or with a very short one, bytes pass as they are.
-    pub(super) fn new(secret: Option<&str>) -> Self {
+    pub(crate) fn new(secret: Option<&str>) -> Self {
         let mut forms = Vec::new();
         if let Some(secret) = secret.filter(|secret| is_secret(secret)) {
             forms.push(secret.as_bytes().to_vec());
@@ -63,7 +63,7 @@ impl Redactor {
     }
 
     /// A whole text without the secret.
-    pub(super) fn text(&self, text: &str) -> String {
+    pub(crate) fn text(&self, text: &str) -> String {
         let mut all = Self { forms: self.forms.clone(), held: Vec::new() };
         let mut bytes = all.feed(text.as_bytes().to_vec());
         bytes.extend(all.finish());

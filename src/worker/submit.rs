@@ -3,17 +3,29 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde_json::{Map, Value};
+
 use super::config::WorkerConfig;
 use super::recording::{Recorder, Session};
 use super::server::NotReady;
-use crate::chat::{Message, Swaps};
-use crate::request::RunStart;
+use crate::chat::{Message, OWN_MEMBERS, Swaps};
+use crate::request::{RequestOptions, RunStart};
+use crate::schema::ToolSet;
 
 /// A request to submit.
 #[derive(Debug, Clone, Default)]
 pub struct SubmitRequest {
-    /// The conversation, its last message the one to answer.
+    /// The conversation, its last message the one to answer. What servers refuse in it is mended
+    /// ([`crate::request::valid_conversation`]).
     pub messages: Vec<Message>,
+    /// A system message beside the worker's `:system`, after it.
+    pub system_prompt: Option<String>,
+    /// The model, instead of the worker's.
+    pub model: Option<String>,
+    /// Members of the request body such as `temperature`; they win over the worker's `:params`.
+    pub params: Map<String, Value>,
+    /// Names of the tools that may be called; `None`: all that the worker has.
+    pub tools: Option<Vec<String>>,
     /// A name of the submitter's for the job, or empty.
     pub job_name: String,
     /// Where to record it.
@@ -54,6 +66,43 @@ impl SubmitRequest {
     pub fn prompt(text: impl Into<String>) -> Self {
         Self { messages: vec![Message::User { content: text.into() }], ..Self::default() }
     }
+
+    /// What it asks for that cannot be had.
+    pub(super) fn check(&self, tools: &ToolSet) -> Result<(), SubmitError> {
+        let unknown = self.tools.iter().flatten().find(|name| tools.get(name).is_none());
+        if let Some(name) = unknown {
+            return Err(SubmitError::UnknownTool(name.clone()));
+        }
+        match self.params.keys().find(|name| OWN_MEMBERS.contains(&name.as_str())) {
+            Some(name) => Err(SubmitError::ReservedParam(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The recorded session, with what this request has instead.
+    pub(super) fn of_replay(self, mut session: Session) -> Session {
+        let options = self.options();
+        if !options.is_empty() {
+            session.options = options;
+        }
+        if !self.job_name.is_empty() {
+            session.job_name = self.job_name;
+        }
+        if !self.messages.is_empty() {
+            session.conversation = self.messages;
+        }
+        session
+    }
+
+    /// What it has of its own.
+    pub(super) fn options(&self) -> RequestOptions {
+        RequestOptions {
+            model: self.model.clone(),
+            system_prompt: self.system_prompt.clone(),
+            params: self.params.clone(),
+            tools: self.tools.clone(),
+        }
+    }
 }
 
 /// Why a request was not taken.
@@ -68,6 +117,12 @@ pub enum SubmitError {
     /// Its origin gives an id that another request has.
     #[error("a request of this id is remembered; give each request an id of its own")]
     IdTaken,
+    /// It names a tool that the worker does not have.
+    #[error("the worker has no tool called `{0}`")]
+    UnknownTool(String),
+    /// It sets a member of the body that is the engine's.
+    #[error("the parameter `{0}` is set by the engine and cannot be given with a request")]
+    ReservedParam(String),
 }
 
 /// What a request starts from: clock, zone, ids.
@@ -75,9 +130,10 @@ pub(super) fn live_session(
     config: &WorkerConfig,
     url: &str,
     swaps: Swaps,
-    conversation: Vec<Message>,
-    job_name: String,
+    request: SubmitRequest,
 ) -> Session {
+    let options = request.options();
+    let SubmitRequest { messages: conversation, job_name, .. } = request;
     let now = SystemTime::now();
     let zoned = jiff::Zoned::now();
     let submitted_at_ms = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
@@ -87,7 +143,8 @@ pub(super) fn live_session(
         worker: config.run.worker.clone(),
         conversation,
         url: url.to_owned(),
-        model: config.run.model.clone(),
+        model: options.model.clone().unwrap_or_else(|| config.run.model.clone()),
+        options,
         server: config.server,
         swaps,
         api: config.api,
@@ -104,6 +161,7 @@ pub(super) fn run_start(session: &Session) -> RunStart {
         request_id: session.request_id.clone(),
         job_name: session.job_name.clone(),
         conversation: session.conversation.clone(),
+        options: session.options.clone(),
         submitted_at_ms: session.submitted_at_ms,
         zone: session.zone.clone(),
         local_time: session.local_time.clone(),

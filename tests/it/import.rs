@@ -595,7 +595,7 @@ fn every_key_of_a_tool_is_in_its_form() {
     let spanned = |text: &str| Spanned::new(text.to_owned(), tool.span);
     tool.category = Some(spanned("files"));
     tool.overrides = vec![TargetOverride { target: spanned("gemini"), description: Some(spanned("g")) }];
-    (tool.confirm, tool.include) = (true, true);
+    (tool.confirm, tool.include) = (deftool::spec::Confirm::Always, true);
     let json = |kind| Json { span: tool.span, kind };
     let member = Member { key: "x".into(), key_span: tool.span, value: json(JsonKind::Bool(false)) };
     tool.accepts = vec![json(JsonKind::Object(vec![member]))];

@@ -3,9 +3,11 @@
 // Helpers outside of a `#[test]` are tests, too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod approvals;
 mod bench_command;
 mod bios;
 mod chat;
+mod chat_command;
 mod check_watch;
 mod ci;
 mod damage;

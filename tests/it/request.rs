@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod conversations;
 mod play;
 mod properties;
 mod repetition;

@@ -108,7 +108,7 @@ fn a_printed_tool_keeps_what_is_not_sent() {
         assert!(told.is_empty(), "{text}: {told:?}");
         definitions.tools.into_iter().next().unwrap()
     };
-    let text = "(deftool :name \"a\" :description \"Do it.\" :category \"misc\" :confirm t :include t
+    let text = "(deftool :name \"a\" :description \"Do it.\" :category \"misc\" :confirm (:when (:x [1 :null]) (:x 5)) :include t
       :args ((:name \"x\" :type integer :description \"It.\"))
       :accepts [(:x 1) (:x 2)] :rejects [nil (:x [:null :json-false t 1.5 \"s\" (:y nil)])]
       :targets (:gemini (:description \"Other.\")))";
@@ -119,7 +119,12 @@ fn a_printed_tool_keeps_what_is_not_sent() {
     let values = |examples: &[deftool::spec::Json]| {
         examples.iter().map(deftool::spec::Json::to_value).collect::<Vec<_>>()
     };
-    assert_eq!((again.confirm, again.include), (true, true), "{printed}");
+    assert_eq!(
+        values(again.confirm.conditions()),
+        [serde_json::json!({"x": [1, null]}), serde_json::json!({"x": 5})],
+        "{printed}"
+    );
+    assert!(again.include, "{printed}");
     assert_eq!(again.category.map(|name| name.value), Some(String::from("misc")), "{printed}");
     assert_eq!(values(&again.accepts), values(&tool.accepts), "{printed}");
     assert_eq!(values(&again.rejects), values(&tool.rejects), "{printed}");

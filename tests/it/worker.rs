@@ -11,6 +11,7 @@ mod replay;
 mod responses;
 mod scripted;
 mod secrets;
+mod sessions;
 mod slots;
 mod timers;
 mod turns;

@@ -1,56 +1,199 @@
-//! One request, shown while it runs.
+//! One request, shown while it runs, and its questions asked.
+//!
+//! While a question stands, nothing else is shown: what happens meanwhile is told after it.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::cli::approve::{Approver, Asked};
 use crate::cli::interrupt::Signals;
 use crate::cli::output::stdout_failed;
 use crate::cli::show::{Show, show_json};
 use crate::cli::{CliError, Exit};
-use crate::request::{FinalState, Outcome};
-use crate::worker::{SubmitRequest, Worker};
+use crate::request::{Approval, Event, FinalState, Outcome};
+use crate::worker::{EventStream, SubmitRequest, Worker};
 
-/// Submits and shows what happens, to the end. Ctrl-C cancels; what came is kept.
-pub(in crate::cli) async fn follow(
-    worker: &Worker,
-    submit: SubmitRequest,
-    json: bool,
-    interrupts: &mut Interrupts,
-) -> Result<Exit, CliError> {
-    let id = worker.submit(submit).map_err(|error| CliError::Usage(error.to_string()))?;
-    let Some(mut events) = worker.events(&id, 0) else {
-        return Err(CliError::Usage(String::from("the request is not remembered")));
-    };
-    let mut show = Show::new();
-    let mut is_canceled = false;
-    loop {
-        let event = tokio::select! {
-            event = events.next() => event,
-            () = interrupts.next() => {
-                // Who asks twice does not want to wait for the first.
-                if std::mem::replace(&mut is_canceled, true) {
-                    return Ok(Exit::Interrupted);
-                }
-                worker.cancel(&id);
-                continue;
-            }
-        };
-        let Some(event) = event else { break };
-        if json {
-            show_json(&event);
-        } else {
-            show.event(&event);
-        }
-        // Nobody reads on, or nothing more can be kept: the model need not go on either.
-        if stdout_failed() && !std::mem::replace(&mut is_canceled, true) {
-            worker.cancel(&id);
-        }
-    }
-    Ok(worker.result(&id).map_or(Exit::Failed, |outcome| exit_of(&outcome)))
+/// How requests are followed.
+pub(in crate::cli) struct Follower<'f> {
+    pub(in crate::cli) worker: &'f Worker,
+    /// Whether events are printed as JSON.
+    pub(in crate::cli) json: bool,
+    pub(in crate::cli) approver: &'f mut Approver,
+    pub(in crate::cli) interrupts: &'f mut Interrupts,
 }
 
-fn exit_of(outcome: &Outcome) -> Exit {
-    match outcome.state {
-        FinalState::Completed => Exit::Clean,
-        FinalState::Failed => Exit::Failed,
-        FinalState::Canceled => Exit::Interrupted,
+/// How following a request ended.
+pub(in crate::cli) enum Followed {
+    /// With the request.
+    Ended { id: String, outcome: Arc<Outcome> },
+    /// Who asked twice does not want to wait for the first.
+    Left,
+}
+
+impl Followed {
+    pub(in crate::cli) fn exit(&self) -> Exit {
+        match self {
+            Self::Ended { outcome, .. } => match outcome.state {
+                FinalState::Completed => Exit::Clean,
+                FinalState::Failed => Exit::Failed,
+                FinalState::Canceled => Exit::Interrupted,
+            },
+            Self::Left => Exit::Interrupted,
+        }
+    }
+}
+
+/// What is waited for.
+enum Heard {
+    Event(Option<Arc<Event>>),
+    Answer(Option<String>),
+    Interrupt,
+}
+
+/// A request that is followed.
+struct Following {
+    id: String,
+    events: EventStream,
+    show: Show,
+    /// The question that stands.
+    asked: Option<Asked>,
+    /// Calls that are asked about after it, and what happened while it stood.
+    held: VecDeque<Arc<Event>>,
+    is_canceled: bool,
+}
+
+impl Follower<'_> {
+    /// Submits and shows what happens, to the end; `seen` is told of each event when it comes. Ctrl-C cancels; what came
+    /// is kept.
+    ///
+    /// # Errors
+    /// When the request is not taken.
+    pub(in crate::cli) async fn follow(
+        &mut self,
+        submit: SubmitRequest,
+        mut seen: impl FnMut(&str, &Event),
+    ) -> Result<Followed, CliError> {
+        let usage = |text: String| CliError::Usage(text);
+        let id = self.worker.submit(submit).map_err(|error| usage(error.to_string()))?;
+        let forgotten = || usage(String::from("the request is not remembered"));
+        let events = self.worker.events(&id, 0).ok_or_else(forgotten)?;
+        let mut following = Following {
+            id,
+            events,
+            show: Show::new(),
+            asked: None,
+            held: VecDeque::new(),
+            is_canceled: false,
+        };
+        loop {
+            match following.next(self.interrupts).await {
+                Heard::Event(Some(event)) => {
+                    seen(&following.id, &event);
+                    self.take_event(&mut following, event);
+                }
+                Heard::Event(None) => break,
+                Heard::Answer(line) => self.take_answer(&mut following, line.as_deref()),
+                Heard::Interrupt => {
+                    if following.is_canceled {
+                        return Ok(Followed::Left);
+                    }
+                    self.cancel(&mut following);
+                }
+            }
+            // Nobody reads on, or nothing more can be kept: the model need not go on either.
+            if stdout_failed() && !following.is_canceled {
+                self.cancel(&mut following);
+            }
+        }
+        match self.worker.result(&following.id) {
+            Ok(outcome) => Ok(Followed::Ended { id: following.id, outcome }),
+            Err(_) => Err(forgotten()),
+        }
+    }
+
+    fn cancel(&mut self, following: &mut Following) {
+        following.is_canceled = true;
+        self.worker.cancel(&following.id);
+        self.take_back(following);
+    }
+
+    /// The question is answered by something else.
+    fn take_back(&mut self, following: &mut Following) {
+        if let Some(asked) = following.asked.take() {
+            self.approver.take_back(asked);
+            self.show_held(following);
+        }
+    }
+
+    fn take_event(&mut self, following: &mut Following, event: Arc<Event>) {
+        if following.asked.is_none() {
+            self.show(following, &event);
+            return;
+        }
+        let is_end = matches!(&*event, Event::Finished(_));
+        following.held.push_back(event);
+        if is_end {
+            self.take_back(following);
+        }
+    }
+
+    fn take_answer(&mut self, following: &mut Following, line: Option<&str>) {
+        let Some(mut asked) = following.asked.take() else { return };
+        match self.approver.take(&mut asked, line) {
+            None => following.asked = Some(asked),
+            Some(approval) => {
+                self.worker.approve(&following.id, &asked.call_id, approval);
+                self.show_held(following);
+            }
+        }
+    }
+
+    /// What happened while a question stood, up to the next question.
+    fn show_held(&mut self, following: &mut Following) {
+        while following.asked.is_none() {
+            let Some(event) = following.held.pop_front() else { break };
+            self.show(following, &event);
+        }
+    }
+
+    fn show(&mut self, following: &mut Following, event: &Event) {
+        if self.json {
+            show_json(event);
+        } else {
+            following.show.event(event);
+        }
+        match event {
+            Event::Approval { id, name, arguments, answer: None } if !following.is_canceled => {
+                following.show.make_room();
+                match self.approver.ask(id, name, arguments.as_ref()) {
+                    Ok(asked) => following.asked = Some(asked),
+                    // Where the worker has the answer itself, nobody waits for this one.
+                    Err(approval) => {
+                        self.worker.approve(&following.id, id, approval);
+                    }
+                }
+            }
+            Event::Approval { answer: Some(Approval::Refused { .. }), .. } => self.approver.note_refusal(),
+            Event::Reloaded { .. } => self.approver.forget(),
+            _ => {}
+        }
+    }
+}
+
+impl Following {
+    async fn next(&mut self, interrupts: &mut Interrupts) -> Heard {
+        let Self { asked, events, .. } = self;
+        let answer = async {
+            match asked {
+                Some(asked) => asked.line().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            event = events.next() => Heard::Event(event),
+            line = answer => Heard::Answer(line),
+            () = interrupts.next() => Heard::Interrupt,
+        }
     }
 }
 
@@ -70,6 +213,11 @@ impl Interrupts {
             }
         });
         Ok(Self(receiver))
+    }
+
+    /// Forgets those that were meant for something that is over.
+    pub(in crate::cli) fn drain(&mut self) {
+        while self.0.try_recv().is_ok() {}
     }
 
     pub(in crate::cli) async fn next(&mut self) {

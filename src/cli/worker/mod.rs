@@ -8,7 +8,7 @@ mod managed;
 use std::sync::Arc;
 
 pub(super) use connect::connect;
-pub(super) use follow::{Interrupts, follow};
+pub(super) use follow::{Followed, Follower, Interrupts};
 pub(super) use managed::close;
 
 use super::args::{ScriptOptions, WorkerOptions};

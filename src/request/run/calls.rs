@@ -16,6 +16,7 @@ use crate::request::conversation::{Answered, append_answered};
 use crate::request::emission::Checked;
 use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, kind};
+use crate::request::valid::unanswered;
 use crate::spec::OnFailure;
 use crate::tool::{ToolCall, ToolError, ToolErrorKind};
 
@@ -261,6 +262,15 @@ impl Run {
     /// 7. and 8.: the history grows by calls and results, the budget shrinks, the next turn is due.
     fn end_batch(&mut self) {
         let Phase::Calling(batch) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
+        self.append_batch(batch);
+        self.tool_iterations += 1;
+        if self.budget.pay_iteration() {
+            self.tell_budget();
+        }
+    }
+
+    /// Writes the calls of a reply, each with what there is of its answer, into the conversation.
+    pub(super) fn append_batch(&mut self, batch: Batch) {
         let answered = batch.calls.into_iter().map(|BatchCall { id, name, task, state }| {
             let arguments = match task {
                 Task::Run { arguments, .. } => Value::Object(arguments),
@@ -270,10 +280,10 @@ impl Run {
             };
             let content = match state {
                 CallState::Answered { answer } => answer,
-                CallState::Waiting
-                | CallState::Asked
-                | CallState::Running { .. }
-                | CallState::Failed { .. } => String::new(),
+                CallState::Failed { failure: Failure { reason: _, kind, detail } } => {
+                    json!({"error": {"kind": kind, "message": detail}}).to_string()
+                }
+                CallState::Waiting | CallState::Asked | CallState::Running { .. } => unanswered(),
             };
             Answered { call: MessageToolCall::new(id, name, arguments.to_string()), content }
         });
@@ -283,10 +293,6 @@ impl Run {
             answered.collect(),
             self.config.parallel_tool_calls_supported,
         );
-        self.tool_iterations += 1;
-        if self.budget.pay_iteration() {
-            self.tell_budget();
-        }
     }
 
     fn tell_budget(&mut self) {

@@ -12,6 +12,8 @@ rules! {
     unresolved_reference: UNRESOLVED_REFERENCE,
     accepted_example_fails: ACCEPTED_EXAMPLE_FAILS,
     rejected_example_passes: REJECTED_EXAMPLE_PASSES,
+    confirm_pattern: CONFIRM_PATTERN,
+    confirm_never: CONFIRM_NEVER,
     refused_by_target: REFUSED_BY_TARGET,
     may_be_refused: MAY_BE_REFUSED,
     dropped_by_target: DROPPED_BY_TARGET,

@@ -117,6 +117,7 @@ impl Lowerer {
         rules::similar_arguments::check(tool, &mut self.findings);
         rules::callback_argument::check(tool, &mut self.findings);
         rules::lua_name::check(tool, &mut self.findings);
+        rules::confirm_argument::check(tool, &mut self.findings);
     }
 }
 

@@ -7,7 +7,7 @@ use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
 use crate::spec::rules;
 use crate::spec::units::{parse_bytes, parse_duration};
-use crate::spec::{Effect, Permissions, Tool, ToolKind};
+use crate::spec::{Confirm, Effect, Permissions, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{SourceId, Span, Spanned};
 
@@ -136,8 +136,8 @@ impl Lowerer {
                 tool.effect =
                     self.take_parsed("effect", value, "pure, keyed or once", as_effect).unwrap_or_default();
             }
-            // What Emacs makes of these is its own affair: whatever is not nil is true, a function among them.
-            "confirm" => tool.confirm = is_true(&value),
+            "confirm" => tool.confirm = self.lower_confirm(value),
+            // What Emacs makes of it is its own affair: whatever is not nil is true.
             "include" => tool.include = is_true(&value),
             "category" => {
                 tool.category = match value.kind {
@@ -235,7 +235,7 @@ fn empty_tool(source: SourceId, span: Span, kind: ToolKind) -> Tool {
         permissions: Permissions::default(),
         effect: Effect::default(),
         category: None,
-        confirm: false,
+        confirm: Confirm::Never,
         include: false,
         accepts: Vec::new(),
         rejects: Vec::new(),

@@ -23,6 +23,7 @@ rules! {
     unfinished_description: UNFINISHED_DESCRIPTION,
     builtin_name: BUILTIN_NAME,
     useless_on_exit: USELESS_ON_EXIT,
+    confirm_argument: CONFIRM_ARGUMENT,
     repeated_item: REPEATED_ITEM,
     collection_shape: COLLECTION_SHAPE,
     function_parameters: FUNCTION_PARAMETERS,

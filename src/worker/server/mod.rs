@@ -60,7 +60,6 @@ use policy::RestartPolicy;
 use process::Process;
 use pulse::Pulse;
 
-
 /// A worker's hold on its server.
 pub(super) struct Server {
     orders: mpsc::UnboundedSender<Order>,

@@ -210,6 +210,7 @@ impl Reader {
             zone: String::from("UTC"),
             local_time: String::from("2026-11-20T00:00:00"),
             id_seed: 1,
+            ..RunStart::default()
         };
         let mut run = Run::new(config, start);
         run.next_step(tools, &BiosV1);

@@ -61,6 +61,7 @@ fn start() -> RunStart {
         zone: String::from("UTC"),
         local_time: String::from("2026-11-20T00:00:00"),
         id_seed: 1,
+        ..RunStart::default()
     }
 }
 

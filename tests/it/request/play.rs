@@ -9,7 +9,7 @@ use deftool::chat::{ChatEvent, ChatRequest, Message, RawArguments, RawCall, Repl
 use deftool::request::{
     Approval, BiosV1, Event, FailReason, Failure, Outcome, PendingCall, Run, RunConfig, RunStart, Step,
 };
-use deftool::schema::{ToolEntry, ToolKind, ToolSet};
+use deftool::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool::tool::ToolError;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(super) fn tools() -> ToolSet {
         Arc::new(ToolEntry::new(kind, definition(name, parameters), timeout).unwrap())
     };
     let mut ask = ToolEntry::new(ToolKind::Normal, definition("ask", &open), None).unwrap();
-    ask.confirm = true;
+    ask.confirm = Confirmation::Always;
     ToolSet::new([
         Arc::new(ask),
         entry(ToolKind::Normal, "get_weather", &weather, Some(Duration::from_secs(5))),
@@ -106,6 +106,8 @@ pub(super) struct Played {
     pub(super) requests: Vec<ChatRequest>,
     /// Names and ids of the executed calls.
     pub(super) executed: Vec<(String, String)>,
+    /// What is left to go on from.
+    pub(super) conversation: Vec<Message>,
 }
 
 impl Played {
@@ -183,6 +185,7 @@ impl Play {
                 request_id: String::from("r1"),
                 job_name: String::from("job"),
                 conversation: self.conversation.clone(),
+                options: deftool::request::RequestOptions::default(),
                 submitted_at_ms: 1_700_000_000_000,
                 zone: String::from("Europe/Paris"),
                 local_time: String::from("2023-11-14T23:13:20"),
@@ -246,7 +249,9 @@ impl Play {
                     let outcome = run.outcome().unwrap().clone();
                     assert_settled(&mut run, &tools);
                     assert_events(&events, &outcome);
-                    return Played { outcome, events, requests, executed };
+                    let conversation = run.conversation().to_vec();
+                    assert_answered(&conversation);
+                    return Played { outcome, events, requests, executed, conversation };
                 }
             }
             if self.restore {

@@ -64,7 +64,9 @@ impl Face {
         self.worker.submit(request).map_err(|error| match error {
             SubmitError::NoSlotAvailable => Refusal::NoSlot,
             SubmitError::WorkerNotReady(_) => Refusal::Stopped,
-            other @ SubmitError::IdTaken => Refusal::Odd(other.to_string()),
+            other @ (SubmitError::IdTaken | SubmitError::UnknownTool(_) | SubmitError::ReservedParam(_)) => {
+                Refusal::Odd(other.to_string())
+            }
         })
     }
 

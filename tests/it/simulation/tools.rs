@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use deftool::schema::{ToolEntry, ToolKind, ToolSet};
+use deftool::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool::tool::{ToolError, ToolErrorKind};
 use serde_json::{Value, json};
 
@@ -75,7 +75,9 @@ fn all() -> &'static [(&'static str, [Arc<ToolEntry>; 2])] {
             let definition = json!({"type": "function", "function": function});
             let timeout = (name == "slow").then_some(SLOW_LIMIT);
             let mut entry = ToolEntry::new(kind, definition, timeout).unwrap();
-            entry.confirm = name == "ask";
+            if name == "ask" {
+                entry.confirm = Confirmation::Always;
+            }
             Arc::new(entry)
         };
         let both = |name| (name, [entry(name, "string", &[]), entry(name, "integer", &["at"])]);

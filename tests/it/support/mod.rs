@@ -7,4 +7,7 @@ pub(crate) mod project;
 pub(crate) mod server;
 #[cfg(unix)]
 pub(crate) mod storm;
+#[cfg(target_os = "linux")]
+pub(crate) mod terminal;
+pub(crate) mod validity;
 pub(crate) mod watching;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool::request::{Approval, Event, FailReason, FinalState};
-use deftool::schema::{ToolEntry, ToolKind, ToolSet};
+use deftool::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool::tool::ToolCall;
 use deftool::worker::{Approvals, SubmitRequest, Toolbox, Worker, WorkerConfig};
 use serde_json::json;
@@ -48,7 +48,7 @@ fn asking() -> Arc<Toolbox> {
     let function = json!({"name": "ask", "description": "ask", "parameters": {"type": "object"}});
     let definition = json!({"type": "function", "function": function});
     let mut entry = ToolEntry::new(ToolKind::Normal, definition, None).unwrap();
-    entry.confirm = true;
+    entry.confirm = Confirmation::Always;
     let runner = FakeTools(|_: ToolCall, _| async { Ok(json!("done")) });
     Arc::new(Toolbox { generation: 1, tools: ToolSet::new([Arc::new(entry)]), runner: Arc::new(runner) })
 }

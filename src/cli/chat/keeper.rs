@@ -1,0 +1,99 @@
+//! The session's file while a chat runs: made with the first message, told of everything, and where it cannot be written, that is said once
+//! and the chat goes on.
+
+use std::path::{Path, PathBuf};
+
+use super::session::{Line, SessionError, SessionFile, is_kept};
+use crate::chat::Message;
+use crate::cli::output::{clean, say};
+use crate::request::Event;
+use crate::worker::Redactor;
+
+pub(super) struct Keeper {
+    state: State,
+    redactor: Redactor,
+}
+
+enum State {
+    /// Nothing is kept.
+    Off,
+    /// There is nothing to keep yet.
+    Later {
+        path: PathBuf,
+        first: Vec<Line>,
+    },
+    Open(SessionFile),
+}
+
+impl Keeper {
+    pub(super) fn off(redactor: Redactor) -> Self {
+        Self { state: State::Off, redactor }
+    }
+
+    /// Will write a new session to `path`, which begins with `first`.
+    pub(super) fn later(path: PathBuf, first: Vec<Line>, redactor: Redactor) -> Self {
+        Self { state: State::Later { path, first }, redactor }
+    }
+
+    pub(super) fn open(file: SessionFile, redactor: Redactor) -> Self {
+        Self { state: State::Open(file), redactor }
+    }
+
+    pub(super) fn redactor(&self) -> Redactor {
+        self.redactor.clone()
+    }
+
+    /// Where the session is, once there is something in it.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.state {
+            State::Off | State::Later { .. } => None,
+            State::Open(file) => Some(file.path()),
+        }
+    }
+
+    pub(super) fn is_off(&self) -> bool {
+        matches!(self.state, State::Off)
+    }
+
+    /// The conversation is this.
+    pub(super) fn messages(&mut self, messages: &[Message]) {
+        if let State::Later { path, first } = &self.state {
+            let Some((head, rest)) = first.split_first() else { return };
+            let made = path.parent().map_or(Ok(()), super::place::make_folder);
+            let made = made.map_err(|source| SessionError::Io { path: path.clone(), source });
+            let opened = made.and_then(|()| SessionFile::create(path, head, self.redactor.clone()));
+            match opened.and_then(|mut file| file.write(rest).map(|()| file)) {
+                Ok(file) => self.state = State::Open(file),
+                Err(error) => return self.give_up(&error),
+            }
+        }
+        self.write(|file| file.write_messages(messages));
+    }
+
+    /// Something of a reply came.
+    pub(super) fn event(&mut self, event: &Event) {
+        if is_kept(event) {
+            self.write(|file| file.write(&[Line::Event { event: event.clone() }]));
+        }
+    }
+
+    /// A setting is another.
+    pub(super) fn setting(&mut self, line: Line) {
+        match &mut self.state {
+            State::Later { first, .. } => first.push(line),
+            State::Off | State::Open(_) => self.write(|file| file.write(&[line])),
+        }
+    }
+
+    fn write(&mut self, write: impl FnOnce(&mut SessionFile) -> Result<(), SessionError>) {
+        let State::Open(file) = &mut self.state else { return };
+        if let Err(error) = write(file) {
+            self.give_up(&error);
+        }
+    }
+
+    fn give_up(&mut self, error: &SessionError) {
+        say(&format!("note: {}; from here on this session is not kept", clean(&error.to_string())));
+        self.state = State::Off;
+    }
+}

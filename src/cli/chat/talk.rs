@@ -1,0 +1,281 @@
+//! The conversation, its messages sent and its commands done.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::command::{Command, HELP};
+use super::keeper::Keeper;
+use super::markdown::markdown;
+use super::session::{Line, Session, SessionFile};
+use crate::chat::Message;
+use crate::cli::approve::Approver;
+use crate::cli::output::{clean, cut, say, say_error};
+use crate::cli::worker::{Followed, Follower, Interrupts};
+use crate::project::wishes;
+use crate::request::{Event, FinalState, valid_conversation};
+use crate::spec::{Confirm, ToolKind};
+use crate::text::{count, one_line};
+use crate::worker::{ProjectTools, SubmitRequest, ToolSource, Worker};
+
+/// How long a look for changes may take.
+const RELOAD_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How much of a message is repeated to its author, in characters.
+const MAX_ECHO: usize = 60;
+
+pub(super) struct Talk {
+    pub(super) worker: Worker,
+    pub(super) tools: Arc<ProjectTools>,
+    pub(super) json: bool,
+    pub(super) approver: Approver,
+    pub(super) interrupts: Interrupts,
+    pub(super) session: Session,
+    pub(super) keeper: Keeper,
+    pub(super) root: PathBuf,
+    /// The first line of a session of this chat.
+    pub(super) first: Line,
+    /// The generation that the last message was sent with.
+    pub(super) generation: u64,
+    pub(super) any_failed: bool,
+}
+
+/// What comes after.
+pub(super) enum Next {
+    Go,
+    Leave,
+    Interrupted,
+}
+
+impl Talk {
+    /// Sends a message and shows the reply.
+    pub(super) async fn send(&mut self, text: String) -> Next {
+        self.session.messages.push(Message::User { content: text });
+        self.session.messages = valid_conversation(std::mem::take(&mut self.session.messages));
+        self.keeper.messages(&self.session.messages);
+        let generation = self.tools.current().generation;
+        if std::mem::replace(&mut self.generation, generation) != generation {
+            self.approver.forget();
+        }
+        let submit = SubmitRequest {
+            messages: self.session.messages.clone(),
+            system_prompt: self.session.system.clone(),
+            model: self.session.model.clone(),
+            ..SubmitRequest::default()
+        };
+        let Self { worker, json, approver, interrupts, keeper, .. } = self;
+        let mut follower = Follower { worker, json: *json, approver, interrupts };
+        let followed = follower
+            .follow(submit, |id, event| match event {
+                // What the turn before it made of the conversation is whole.
+                Event::TurnStarted { turn, .. } if *turn > 1 => {
+                    keeper.messages(&worker.conversation(id).unwrap_or_default());
+                }
+                event => keeper.event(event),
+            })
+            .await;
+        match followed {
+            Ok(Followed::Ended { id, outcome }) => {
+                if let Some(messages) = self.worker.conversation(&id) {
+                    self.session.messages = messages;
+                }
+                self.keeper.messages(&self.session.messages);
+                let _ = self.worker.take_result(&id);
+                self.any_failed |= outcome.state == FinalState::Failed;
+                // Who sends lines by a program and ends it means all of them.
+                if outcome.state == FinalState::Canceled && !self.is_interactive() {
+                    return Next::Interrupted;
+                }
+            }
+            Ok(Followed::Left) => return Next::Interrupted,
+            Err(error) => {
+                say_error(&error.to_string());
+                self.any_failed = true;
+            }
+        }
+        Next::Go
+    }
+
+    pub(super) async fn command(&mut self, command: Command) -> Next {
+        match command {
+            Command::Help => say(HELP),
+            Command::Tools => say(&self.describe_tools()),
+            Command::Reload => self.reload(),
+            Command::Save(None) => match self.keeper.path() {
+                Some(path) => say(&format!("kept in {}", clean(&path.display().to_string()))),
+                None if self.keeper.is_off() => say("this session is kept nowhere; /save FILE writes a copy"),
+                None => say("this session is kept from its first message on"),
+            },
+            Command::Save(Some(path)) => self.save(&path),
+            Command::Load(path) => self.load(&path),
+            Command::Clear => {
+                self.session.messages.clear();
+                self.keeper.messages(&[]);
+                say("the conversation is forgotten");
+            }
+            Command::System(None) => match &self.session.system {
+                Some(text) => say(&clean(text)),
+                None => say("there is no system message beside the worker's"),
+            },
+            Command::System(Some(text)) => {
+                self.session.system = Some(text).filter(|text| !text.is_empty());
+                self.keeper.setting(Line::System { text: self.session.system.clone() });
+            }
+            Command::Model(None) => say(&clean(self.session.model.as_deref().unwrap_or(self.worker.model()))),
+            Command::Model(Some(name)) => {
+                let name = if name.is_empty() { self.worker.model().to_owned() } else { name };
+                self.session.model = Some(name.clone());
+                self.keeper.setting(Line::Model { name });
+            }
+            Command::Undo => match self.take_back() {
+                Some(text) => say(&format!("taken back: {}", echo(&text))),
+                None => self.refuse("there is no message to take back"),
+            },
+            Command::Retry => match self.take_back() {
+                Some(text) => {
+                    say(&format!("once more: {}", echo(&text)));
+                    return self.send(text).await;
+                }
+                None => self.refuse("there is no message to send again"),
+            },
+            Command::Quit => return Next::Leave,
+        }
+        Next::Go
+    }
+
+    pub(super) fn tell_resumed(&self) {
+        let path = self.keeper.path().map(|path| path.display().to_string()).unwrap_or_default();
+        let messages = count(self.session.messages.len(), "message");
+        say(&clean(&format!("{path}: {messages}")));
+        match self.session.messages.last() {
+            Some(Message::User { content }) => {
+                say(&format!("the last one has no reply, /retry sends it again: {}", echo(content)));
+            }
+            Some(Message::Assistant { content, .. }) if !content.is_empty() => {
+                say(&format!("the model said last: {}", echo(content)));
+            }
+            Some(Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. }) | None => {}
+        }
+    }
+
+    /// Takes the user's last message and what followed it back.
+    fn take_back(&mut self) -> Option<String> {
+        let messages = &mut self.session.messages;
+        let at = messages.iter().rposition(|message| matches!(message, Message::User { .. }))?;
+        let Some(Message::User { content }) = messages.drain(at..).next() else { return None };
+        self.keeper.messages(&self.session.messages);
+        Some(content)
+    }
+
+    fn reload(&mut self) {
+        let before = self.tools.current().generation;
+        self.tools.project().refresh(RELOAD_PATIENCE);
+        let generation = self.tools.current().generation;
+        if generation == before {
+            return say(&format!("nothing changed; generation {generation}"));
+        }
+        say(&format!("generation {generation}: {}", clean(&self.tools.changes_since(before))));
+    }
+
+    /// A line or two for each tool.
+    fn describe_tools(&self) -> String {
+        let generation = self.tools.project().current();
+        let offered = self.tools.current().tools;
+        let mut text = String::new();
+        for entry in offered.iter() {
+            let Some(loaded) = generation.tool(&entry.name) else { continue };
+            let tool = &loaded.tool;
+            let _ = write!(text, "{}", clean(&entry.name));
+            if tool.kind == ToolKind::Exit {
+                text.push_str(" (exit tool)");
+            }
+            match &tool.confirm {
+                Confirm::Never => {}
+                Confirm::Always => text.push_str(" (asks before each call)"),
+                Confirm::When(conditions) => {
+                    let _ = write!(text, " (asks under {})", count(conditions.len(), "condition"));
+                }
+            }
+            let description = one_line(tool.description.value.clone());
+            let _ = write!(text, ": {}", cut(&clean(&description), 200));
+            for wish in wishes(&generation.load, [loaded]) {
+                let _ = write!(text, "\n    may use {}", clean(&wish.grants.to_string()));
+            }
+            text.push('\n');
+        }
+        if text.is_empty() {
+            return String::from("the model has no tools");
+        }
+        text.pop();
+        text
+    }
+
+    /// Writes a copy.
+    fn save(&mut self, path: &Path) {
+        let shown = clean(&path.display().to_string());
+        let is_markdown = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"));
+        let written = if is_markdown {
+            let title = self.root.file_name().map(|name| name.to_string_lossy().into_owned());
+            let text = markdown(&self.session, &format!("A talk in {}", title.unwrap_or_default()));
+            write_new(path, &self.keeper.redactor().text(&text)).map_err(|error| format!("{shown}: {error}"))
+        } else {
+            let copied =
+                SessionFile::create(path, &self.first, self.keeper.redactor()).and_then(|mut file| {
+                    let mut settings = Vec::new();
+                    if self.session.system.is_some() {
+                        settings.push(Line::System { text: self.session.system.clone() });
+                    }
+                    settings.extend(self.session.model.clone().map(|name| Line::Model { name }));
+                    file.write(&settings)?;
+                    file.write_messages(&self.session.messages)
+                });
+            copied.map_err(|error| error.to_string())
+        };
+        match written {
+            Ok(()) => say(&format!("written to {shown}")),
+            Err(error) => self.refuse(&error),
+        }
+    }
+
+    /// Goes on with another session.
+    fn load(&mut self, path: &Path) {
+        let current = self.keeper.path().and_then(|path| path.canonicalize().ok());
+        if current.is_some() && path.canonicalize().ok() == current {
+            return say("this is that session");
+        }
+        match super::resume(path, &self.root, &self.keeper.redactor()) {
+            Ok((file, session)) => {
+                let redactor = self.keeper.redactor();
+                let is_off = self.keeper.is_off();
+                self.keeper = if is_off { Keeper::off(redactor) } else { Keeper::open(file, redactor) };
+                self.session = session;
+                self.tell_resumed();
+            }
+            Err(error) => self.refuse(&error.to_string()),
+        }
+    }
+
+    fn refuse(&mut self, why: &str) {
+        say_error(why);
+        self.any_failed = true;
+    }
+
+    #[allow(clippy::unused_self)]
+    fn is_interactive(&self) -> bool {
+        std::io::IsTerminal::is_terminal(&std::io::stdin())
+    }
+}
+
+/// A file that was not there.
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    std::io::Write::write_all(&mut options.open(path)?, text.as_bytes())
+}
+
+fn echo(text: &str) -> String {
+    cut(&clean(&one_line(text.to_owned())), MAX_ECHO)
+}

@@ -1,0 +1,94 @@
+//! `:confirm` of a tool.
+
+use super::Lowerer;
+use crate::spec::rules::wrong_value;
+use crate::spec::{Confirm, Json, JsonKind, nearest};
+use crate::syntax::{Datum, DatumKind};
+use crate::text::Span;
+
+const EXPECTED: &str = "t, nil or conditions such as `(:when (:path \"^/etc/\"))`";
+
+const CONDITION: &str = "plists of arguments such as `(:path \"^/etc/\" :force t)`";
+
+impl Lowerer {
+    pub(super) fn lower_confirm(&mut self, value: Datum) -> Confirm {
+        let span = value.span;
+        let items = match value.kind {
+            DatumKind::List(items) if items.is_empty() => return Confirm::Never,
+            DatumKind::List(items) if matches!(items.first(), Some(first) if is_keyword(first)) => items,
+            DatumKind::Keyword(word) if word == ":json-false" || word == ":false" => return Confirm::Never,
+            // What Emacs makes of it is its own affair: whatever is not nil is true, a function among them.
+            _ => return Confirm::Always,
+        };
+        let mut items = items.into_iter();
+        match items.next().map(|first| (first.span, first.kind)) {
+            Some((_, DatumKind::Keyword(word))) if word == ":when" => self.lower_conditions(span, items),
+            Some((at, DatumKind::Keyword(word))) => {
+                let found = format!("`{word}`");
+                let finding = wrong_value::finding(self.at(at), "confirm", EXPECTED, &found);
+                self.findings.push(match nearest(&word, [":when"]) {
+                    Some(near) => finding.meant(at, near.to_owned()),
+                    None => finding,
+                });
+                Confirm::Always
+            }
+            Some(_) | None => Confirm::Always,
+        }
+    }
+
+    fn lower_conditions(&mut self, span: Span, items: impl Iterator<Item = Datum>) -> Confirm {
+        let told = self.findings.len();
+        let mut conditions = Vec::new();
+        for item in items {
+            match &item.kind {
+                DatumKind::List(inner) if inner.first().is_some_and(is_keyword) => {
+                    if let Some(condition) = self.json_value(item) {
+                        self.check_tests(&condition);
+                        conditions.push(condition);
+                    }
+                }
+                DatumKind::List(inner) if inner.is_empty() => {
+                    let found = "nil, which every call meets; write `:confirm t`";
+                    self.findings.push(wrong_value::finding(self.at(item.span), "when", CONDITION, found));
+                }
+                DatumKind::Invalid => {}
+                _ => {
+                    let found = item.describe();
+                    self.findings.push(wrong_value::finding(self.at(item.span), "when", CONDITION, found));
+                    // What follows is of the same mistake: `(:when :path "^/etc/")`.
+                    break;
+                }
+            }
+        }
+        if conditions.is_empty() && self.findings.len() == told {
+            self.findings.push(wrong_value::finding(self.at(span), "when", CONDITION, "none"));
+        }
+        // What could not be read is asked about: better once too often.
+        if self.findings.len() == told { Confirm::When(conditions) } else { Confirm::Always }
+    }
+
+    /// nil is the empty object, and here the mistake of one who means false.
+    fn check_tests(&mut self, test: &Json) {
+        match &test.kind {
+            JsonKind::Object(members) if members.is_empty() => {
+                let at = self.at(test.span);
+                let expected = "a pattern, a value, a plist or a vector of these";
+                let finding = wrong_value::finding(at, "when", expected, "nil");
+                self.findings
+                    .push(finding.note("false is `:json-false`, and an argument that is null `:null`"));
+            }
+            JsonKind::Object(members) => members.iter().for_each(|member| self.check_tests(&member.value)),
+            JsonKind::Array(tests) if tests.is_empty() => {
+                let at = self.at(test.span);
+                let expected = "a vector with a test in it";
+                self.findings.push(wrong_value::finding(at, "when", expected, "an empty one"));
+            }
+            JsonKind::Array(tests) => tests.iter().for_each(|test| self.check_tests(test)),
+            JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {}
+        }
+    }
+}
+
+fn is_keyword(datum: &Datum) -> bool {
+    matches!(datum.kind, DatumKind::Keyword(_))
+}

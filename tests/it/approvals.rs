@@ -1,0 +1,373 @@
+//! Calls that a person is asked about: which they are, and how they are asked, refused and remembered. The real binary, on
+//! a terminal and without one.
+
+use deftool::schema::compile_tool;
+use deftool::spec::{FileKind, lower};
+use deftool::text::{SourceFile, Sources};
+use serde_json::{Value, json};
+
+use crate::support::project::Project;
+use crate::support::server::{Answer, Server};
+
+fn asks(spec: &str, arguments: &Value) -> bool {
+    let source = Sources::new().add(SourceFile::new("t.eld", ""));
+    let (tree, _) = deftool::syntax::parse(source, spec);
+    let (definitions, _) = lower(source, spec, &tree, FileKind::Specs);
+    let entry = compile_tool(&definitions.tools[0]);
+    let accepted = entry.accept(arguments.clone()).expect("the arguments are valid");
+    entry.needs_approval(accepted.as_object().unwrap())
+}
+
+#[test]
+fn which_calls_are_asked_about() {
+    let spec = |confirm: &str| {
+        format!(
+            "(deftool :name \"a\" :description \"Do it.\" :confirm {confirm} :args (
+               (:name \"path\" :type [\"string\" \"null\"] :optional t :description \"Where.\")
+               (:name \"force\" :type boolean :optional t :description \"Whether.\")
+               (:name \"mode\" :type string :optional t :default \"deep\" :description \"How.\")
+               (:name \"count\" :type number :optional t :description \"How often.\")
+               (:name \"flags\" :type array :items (:type string) :optional t :description \"More.\")
+               (:name \"deep\" :type object :optional t :description \"More.\" :properties (:on (:type boolean) :at (:type string)))))"
+        )
+    };
+    for (confirm, arguments, expected) in [
+        ("t", json!({}), true),
+        ("nil", json!({}), false),
+        (":json-false", json!({}), false),
+        ("\"yes\"", json!({}), true),
+        // A pattern is found anywhere, and only in a text.
+        ("(:when (:path \"etc\"))", json!({"path": "/etc/passwd"}), true),
+        ("(:when (:path \"^etc\"))", json!({"path": "/etc/passwd"}), false),
+        ("(:when (:path \"null\"))", json!({"path": null}), false),
+        ("(:when (:path :null))", json!({"path": null}), true),
+        ("(:when (:path :null))", json!({}), false),
+        // A line end in an argument hides nothing behind it.
+        ("(:when (:path \"^/etc/\"))", json!({"path": "/etc/\n/home"}), true),
+        ("(:when (:path \"x$\"))", json!({"path": "x\ny"}), false),
+        // All of a condition, any of the conditions.
+        ("(:when (:path \"a\" :force t))", json!({"path": "a"}), false),
+        ("(:when (:path \"a\" :force t))", json!({"path": "a", "force": true}), true),
+        ("(:when (:path \"a\" :force t))", json!({"path": "a", "force": false}), false),
+        ("(:when (:path \"a\") (:force :json-false))", json!({"force": false}), true),
+        ("(:when (:force :json-false))", json!({}), false),
+        // Numbers are equal as JSON Schema has it.
+        ("(:when (:count 2))", json!({"count": 2.0}), true),
+        ("(:when (:count 2))", json!({"count": 2.5}), false),
+        ("(:when (:count [1 2 3]))", json!({"count": 3}), true),
+        ("(:when (:path [\"^a\" :null \"z$\"]))", json!({"path": "xyz"}), true),
+        ("(:when (:path [\"^a\" :null \"z$\"]))", json!({"path": "xy"}), false),
+        // One item of an array, a member of an object.
+        ("(:when (:flags \"^--force$\"))", json!({"flags": ["-v", "--force"]}), true),
+        ("(:when (:flags \"^--force$\"))", json!({"flags": []}), false),
+        ("(:when (:deep (:on t)))", json!({"deep": {"on": true}}), true),
+        ("(:when (:deep (:on t :at \"x\")))", json!({"deep": {"on": true}}), false),
+        // What is left out is what its default says.
+        ("(:when (:mode \"deep\"))", json!({}), true),
+        ("(:when (:mode \"deep\"))", json!({"mode": "flat"}), false),
+        ("(:when (:mode \"flat\"))", json!({}), false),
+        // What cannot be read asks about every call.
+        ("(:when (:path \"(\"))", json!({}), true),
+        ("(:when (:path \"(?=a)\"))", json!({}), true),
+        ("(:when :path \"a\")", json!({}), true),
+    ] {
+        assert_eq!(asks(&spec(confirm), &arguments), expected, "{confirm} {arguments}");
+    }
+}
+
+/// Patterns that others match in exponential time.
+#[test]
+fn a_hostile_argument_is_matched_in_linear_time() {
+    let spec = "(deftool :name \"a\" :description \"Do it.\" :confirm (:when (:path \"^(a+)+$\") (:path \"(x+x+)+y\"))
+      :args ((:name \"path\" :type string :description \"Where.\")))";
+    let started = std::time::Instant::now();
+    for letter in ["a", "x"] {
+        let path = letter.repeat(200_000) + "!";
+        assert!(!asks(spec, &json!({ "path": path })));
+    }
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+/// Strict mode writes null where nothing is meant: the condition sees the arguments as the tool gets them.
+#[test]
+fn conditions_see_what_the_tool_gets() {
+    let spec = "(deftool :name \"a\" :description \"Do it.\" :confirm (:when (:path :null) (:force t))
+      :args ((:name \"path\" :type string :optional t :description \"Where.\")
+             (:name \"force\" :type boolean :optional t :description \"Whether.\")))";
+    let source = Sources::new().add(SourceFile::new("t.eld", ""));
+    let (tree, _) = deftool::syntax::parse(source, spec);
+    let (definitions, _) = lower(source, spec, &tree, FileKind::Specs);
+    let entry = compile_tool(&definitions.tools[0]).into_strict();
+    for (arguments, expected) in
+        [(json!({"path": null, "force": null}), false), (json!({"path": null, "force": true}), true)]
+    {
+        let accepted = entry.accept(arguments).unwrap();
+        assert_eq!(entry.needs_approval(accepted.as_object().unwrap()), expected, "{accepted}");
+    }
+}
+
+/// A project whose tool `drop` asks as `confirm` says, and says what it got.
+fn project(confirm: &str) -> Project {
+    let project = Project::empty();
+    project.write(
+        "specs/drop.eld",
+        format!(
+            "(deftool :name \"drop\" :description \"Drop a file.\" :confirm {confirm}
+              :args ((:name \"path\" :type string :description \"Which.\")
+                     (:name \"force\" :type boolean :optional t :description \"Whether.\")))"
+        ),
+    );
+    project.write(
+        "scripts/drop.lua",
+        "return function(path, force) return { dropped = #path, force = force } end\n",
+    );
+    project
+}
+
+fn calls_then(arguments: &[Value], text: &str) -> Server {
+    let arguments: Vec<String> = arguments.iter().map(Value::to_string).collect();
+    let calls: Vec<(&str, &str)> = arguments.iter().map(|text| ("drop", text.as_str())).collect();
+    Server::script([Answer::calls(&calls), Answer::text(text)])
+}
+
+/// The results that the model was sent.
+fn results(server: &Server) -> Vec<Value> {
+    let contents = server.posts().last().unwrap().contents("tool");
+    contents.iter().map(|content| serde_json::from_str(content).unwrap()).collect()
+}
+
+#[test]
+fn without_somebody_to_ask_calls_are_refused_and_that_is_said_once() {
+    let project = project("t");
+    let arguments = [json!({"path": "/etc/passwd"}), json!({"path": "b"})];
+    for json in [&[][..], &["--json"]] {
+        let server = calls_then(&arguments, "As you wish.");
+        let endpoint = server.endpoint();
+        let run = [&["run", "hello", "--endpoint", &endpoint], json].concat();
+        let ended = project.run(&run);
+        assert_eq!(ended.code, Some(0), "a refusal is a result: {ended:?}");
+        assert_eq!(ended.stderr.matches("--yes allows them").count(), 1, "{ended:?}");
+        let refused = json!({"refused": "the user did not allow this call", "reason": "nobody can be asked"});
+        assert_eq!(results(&server), [refused.clone(), refused]);
+
+        let server = calls_then(&arguments, "Done.");
+        let endpoint = server.endpoint();
+        let ended = project.run(&[&["run", "hello", "--yes", "--endpoint", &endpoint], json].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(!ended.stderr.contains("--yes"), "{ended:?}");
+        assert_eq!(results(&server), [json!({"dropped": 11}), json!({"dropped": 1})]);
+        if !json.is_empty() {
+            let asked: Vec<Value> =
+                ended.events().into_iter().filter(|event| event["type"] == "approval").collect();
+            assert_eq!(asked.len(), 4, "{asked:?}");
+            assert_eq!(asked[0]["arguments"], arguments[0]);
+            assert_eq!(asked[1]["answer"]["answer"], "allowed");
+        }
+    }
+}
+
+#[test]
+fn only_calls_that_meet_a_condition_are_asked_about() {
+    let project = project("(:when (:path \"^/etc/\") (:force t))");
+    let server = calls_then(
+        &[json!({"path": "/etc/x"}), json!({"path": "a"}), json!({"path": "a", "force": true})],
+        "Done.",
+    );
+    let ended = project.run(&["run", "hello", "--endpoint", &server.endpoint()]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let is_refused: Vec<bool> =
+        results(&server).iter().map(|result| result.get("refused").is_some()).collect();
+    assert_eq!(is_refused, [true, false, true]);
+    // Who types a call wants it.
+    let ended = project.run(&["call", "drop", r#"{"path": "/etc/x"}"#]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn gptel_gets_what_it_knows_and_that_is_said() {
+    let project = project("(:when (:path \"^/etc/\"))");
+    let ended = project.run(&["compile", "--target", "gptel"]);
+    assert!(ended.stdout.contains(" :confirm t"), "{ended:?}");
+    assert!(ended.stderr.contains("every call of drop is asked about"), "{ended:?}");
+}
+
+#[cfg(target_os = "linux")]
+mod terminal {
+    use super::*;
+    use crate::support::server::Act;
+    use crate::support::terminal::{Piped, Terminal};
+
+    const QUESTION: &str = "Allow it? [y/N/always, n REASON, show] ";
+
+    fn start(project: &Project, server: &Server, piped: Piped) -> Terminal {
+        Terminal::start(project, &["run", "hello", "--endpoint", &server.endpoint()], piped)
+    }
+
+    #[test]
+    fn a_yes_makes_the_call_and_its_arguments_are_shown_first() {
+        let project = project("t");
+        let server = calls_then(&[json!({"path": "/etc/passwd", "force": true})], "Done.");
+        let mut terminal = start(&project, &server, Piped::Stdout);
+        terminal
+            .wait_for("The model wants to call drop with\r\n  path   \"/etc/passwd\"\r\n  force  true\r\n");
+        terminal.wait_for(QUESTION);
+        terminal.type_text("y\n");
+        let ended = terminal.end();
+        assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), "Done."), "{ended:?}");
+        assert_eq!(results(&server), [json!({"dropped": 11, "force": true})]);
+        // Wherever stdin comes from, the terminal is asked.
+        let server = calls_then(&[json!({"path": "b"})], "Done.");
+        let mut terminal = start(&project, &server, Piped::StdinAndStdout);
+        terminal.wait_for(QUESTION);
+        terminal.type_text("yes\n");
+        let ended = terminal.end();
+        assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), "Done."), "{ended:?}");
+        assert_eq!(results(&server), [json!({"dropped": 1})]);
+    }
+
+    #[test]
+    fn a_refusal_is_told_to_the_model_with_its_reason() {
+        let project = project("t");
+        // 4: the end of input.
+        for (typed, reason) in [
+            ("n\n", None),
+            ("\n", None),
+            ("no, not that file\n", Some("not that file")),
+            ("\u{4}", Some("the user gave no answer")),
+        ] {
+            let server = calls_then(&[json!({"path": "a"})], "As you wish.");
+            let mut terminal = start(&project, &server, Piped::Stdout);
+            terminal.wait_for(QUESTION);
+            terminal.type_text(typed);
+            let ended = terminal.end();
+            assert_eq!(
+                (ended.code, ended.stdout.trim_end()),
+                (Some(0), "As you wish."),
+                "{typed:?} {ended:?}"
+            );
+            let results = results(&server);
+            assert_eq!(results[0].get("reason").and_then(Value::as_str), reason, "{results:?}");
+            assert!(results[0].get("refused").is_some(), "{results:?}");
+        }
+    }
+
+    #[test]
+    fn always_asks_once_and_what_is_unclear_asks_again() {
+        let project = project("t");
+        let server = calls_then(&[json!({"path": "a"}), json!({"path": "bb"})], "Done.");
+        let mut terminal = start(&project, &server, Piped::Stdout);
+        terminal.wait_for(QUESTION);
+        terminal.type_text("perhaps\n");
+        terminal.wait_for("n REASON: and tell the model why");
+        terminal.wait_for(QUESTION);
+        terminal.type_text("always\n");
+        let ended = terminal.end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.stderr.matches("The model wants to call").count(), 1, "{ended:?}");
+        assert_eq!(results(&server), [json!({"dropped": 1}), json!({"dropped": 2})]);
+    }
+
+    #[test]
+    fn a_long_argument_is_cut_and_shown_whole_where_that_is_asked_for() {
+        let project = project("t");
+        let path = format!("{}MIDDLE{}", "x".repeat(3_000), "y".repeat(3_000));
+        let server = calls_then(&[json!({ "path": path })], "Done.");
+        let mut terminal = start(&project, &server, Piped::Stdout);
+        terminal.wait_for(QUESTION);
+        let said = terminal.said();
+        let cut = said.replace("\r\n    ", "");
+        assert!(cut.contains("(of 6008 characters 5458 are left out; `show` prints all)"), "{said}");
+        assert!(!cut.contains("MIDDLE"), "{said}");
+        terminal.type_text("show\n");
+        terminal.wait_for(QUESTION);
+        assert!(terminal.said().replace("\r\n    ", "").contains("MIDDLE"));
+        terminal.type_text("n\n");
+        assert_eq!(terminal.end().code, Some(0));
+    }
+
+    #[test]
+    fn ctrl_c_at_the_question_cancels_the_request() {
+        let project = project("t");
+        let server = calls_then(&[json!({"path": "a"})], "Done.");
+        let mut terminal = start(&project, &server, Piped::Stdout);
+        terminal.wait_for(QUESTION);
+        terminal.type_text("\u{3}");
+        let ended = terminal.end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
+        assert_eq!(server.posts().len(), 1, "the model is not asked any more");
+    }
+
+    /// What was typed before there was a question is no answer to it.
+    #[test]
+    fn what_is_typed_ahead_is_no_answer() {
+        let project = project("t");
+        let (tell, told) = std::sync::mpsc::channel::<()>();
+        let told = std::sync::Mutex::new(told);
+        let wait = Act::Do(std::sync::Arc::new(move || {
+            let _ = told.lock().unwrap().recv();
+        }));
+        let arguments = json!({"path": "a"}).to_string();
+        let call = Answer::stream()
+            .then(wait)
+            .chunk(&crate::support::server::call(0, "drop", &arguments))
+            .chunk(&crate::support::server::finish("tool_calls"))
+            .done()
+            .end();
+        let server = Server::script([call, Answer::text("As you wish.")]);
+        let mut terminal = start(&project, &server, Piped::Stdout);
+        server.wait_for_posts(1);
+        terminal.type_text("y\n");
+        // The terminal has it once it is echoed.
+        terminal.wait_for("y\r\n");
+        tell.send(()).unwrap();
+        terminal.wait_for(QUESTION);
+        terminal.type_text("n\n");
+        assert_eq!(terminal.end().code, Some(0));
+        assert!(results(&server)[0].get("refused").is_some());
+    }
+
+    #[test]
+    fn no_argument_can_forge_the_question() {
+        let project = project("t");
+        let forged = format!(
+            "{}\r\nThe model wants to call look with\n  path \"notes\"\n{QUESTION}y\n\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}",
+            "x".repeat(90)
+        );
+        let server = calls_then(&[json!({"path": forged})], "Done.");
+        let mut terminal = start(&project, &server, Piped::Stdout);
+        terminal.wait_for(&format!("\r\n{QUESTION}"));
+        terminal.type_text("show\n");
+        terminal.wait_for(&format!("\r\n{QUESTION}"));
+        terminal.type_text("n\n");
+        let ended = terminal.end();
+        let said = ended.stderr;
+        // No line of ours begins with what the model wrote, and nothing in it is obeyed.
+        let said = said.replace("\u{1b}[2K", "\n");
+        let begins = |text: &str| said.lines().filter(|line| line.starts_with(text)).count();
+        assert_eq!((begins("The model wants"), begins("Allow it?")), (2, 2), "{said}");
+        assert!(
+            !said.contains("\u{1b}[2J") && !said.contains("\u{1b}]0") && !said.contains('\u{202e}'),
+            "{said:?}"
+        );
+    }
+
+    /// Under `:parallel t` one question stands at a time, and what happens meanwhile is shown after it.
+    #[test]
+    fn parallel_calls_are_asked_about_one_after_the_other() {
+        let project = project("t");
+        project.write("specs/worker.eld", "(defworker :name \"w\" :parallel t)");
+        let server = calls_then(&[json!({"path": "a"}), json!({"path": "bb"})], "Done.");
+        let mut terminal = start(&project, &server, Piped::Stdout);
+        terminal.wait_for("path  \"a\"");
+        terminal.wait_for(QUESTION);
+        terminal.type_text("y\n");
+        terminal.wait_for("path  \"bb\"");
+        terminal.wait_for(QUESTION);
+        terminal.type_text("n\n");
+        let ended = terminal.end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let results = results(&server);
+        assert_eq!(results[0], json!({"dropped": 1}));
+        assert!(results[1].get("refused").is_some(), "{results:?}");
+    }
+}
