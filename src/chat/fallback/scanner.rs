@@ -186,10 +186,8 @@ impl Scanner {
             self.pending_bytes += ch.len_utf8();
             return true;
         }
-        if in_sentence && self.held_bytes() < MAX_HELD {
-            if self.hold_first(ch) {
-                return true;
-            }
+        if in_sentence && self.held_bytes() < MAX_HELD && self.hold_first(ch) {
+            return true;
         }
         self.settle_pending(Some(ch), out);
         false
