@@ -3,6 +3,8 @@
 //!
 //! The figure that counts is the time for one item (one text chunk); the goal is at most one microsecond.
 
+#![allow(clippy::expect_used)]
+
 use std::sync::Arc;
 
 use deftool::chat::{Api, ChatEvent, End, StreamDecoder};

@@ -12,8 +12,21 @@ use super::tags::{Tag, TagReader};
 /// How much of the text before a call is looked at, in bytes.
 const RECENT: usize = 48;
 
-/// What stands before a call that is shown, not made.
-const INTRODUCTIONS: [&str; 5] = ["example", "examples", "for instance", "e.g.", "such as"];
+/// What stands before a call that is shown, not made. Only what a model that is about to call would not say.
+const INTRODUCTIONS: [&str; 12] = [
+    "example",
+    "examples",
+    "for instance",
+    "e.g.",
+    "such as",
+    "looks like",
+    "looks like this",
+    "look like this",
+    "looks as follows",
+    "looked like this",
+    "written like this",
+    "is written as",
+];
 
 /// What the text so far says of the place where the next character will stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +54,8 @@ pub(super) struct Context {
     guillemets: bool,
     corners: bool,
     think: Option<Think>,
+    /// The thinking itself stands in a quotation, which goes on after it.
+    think_quoted: bool,
     shown: Option<Shown>,
     tag: TagReader,
     previous: Option<char>,
@@ -85,6 +100,7 @@ impl Context {
             guillemets: false,
             corners: false,
             think: None,
+            think_quoted: false,
             shown: None,
             tag: TagReader::new(),
             previous: None,
@@ -106,11 +122,12 @@ impl Context {
             || self.block_quote
             || self.indented
             || (self.line_start && self.indent >= 4)
-            || self.quote
-            || self.curly
-            || self.guillemets
-            || self.corners
+            || self.is_quoted()
             || matches!(self.previous, Some('\'' | '‘' | '`')))
+    }
+
+    fn is_quoted(&self) -> bool {
+        self.quote || self.curly || self.guillemets || self.corners
     }
 
     /// Whether a call here stands in a sentence that may go on after it.
@@ -139,14 +156,15 @@ impl Context {
 
     /// Whether what begins here is part of JSON that began before.
     pub(super) fn is_inside_json(&self) -> bool {
-        let before = self.recent.trim_end();
+        let before = self.tail().trim_end();
         before.ends_with(['[', '{', '('])
             || before.strip_suffix(',').is_some_and(|item| item.trim_end().ends_with(['}', ']']))
     }
 
     fn is_introduced(&self) -> bool {
-        let before =
-            self.recent.trim_end_matches(|ch: char| ch.is_whitespace() || matches!(ch, ':' | ',' | '*'));
+        let is_frame =
+            |ch: char| ch.is_whitespace() || ch.is_ascii_digit() || matches!(ch, ':' | ',' | '*' | '_' | '-');
+        let before = self.tail().trim_end_matches(is_frame);
         INTRODUCTIONS.iter().any(|words| {
             let start = before.len().checked_sub(words.len());
             start.and_then(|start| before.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(words))
@@ -299,8 +317,8 @@ impl Context {
         }
         let Some(tag) = self.tag.push(ch) else { return false };
         match tag {
-            Tag::Think if self.think.is_none() => self.think = Some(Think::Tag),
-            Tag::Analysis if self.think.is_none() => self.think = Some(Think::Message),
+            Tag::Think if self.think.is_none() => self.begin_thinking(Think::Tag),
+            Tag::Analysis if self.think.is_none() => self.begin_thinking(Think::Message),
             Tag::Think | Tag::Analysis => {}
             Tag::EndThink => {
                 self.reasoning_ended |= self.think.is_none();
@@ -317,8 +335,16 @@ impl Context {
         !matches!(tag, Tag::Shown | Tag::Block | Tag::EndShown)
     }
 
+    fn begin_thinking(&mut self, think: Think) {
+        self.think = Some(think);
+        self.think_quoted = self.is_quoted() || self.shown.is_some() || self.block_quote || self.indented;
+    }
+
     fn end_thinking(&mut self) {
         self.think = None;
+        if std::mem::take(&mut self.think_quoted) {
+            return;
+        }
         self.shown = None;
         self.end_paragraph();
         self.begin_line();
@@ -326,22 +352,21 @@ impl Context {
         self.recent.clear();
     }
 
+    /// The last [`RECENT`] bytes of the text. More may be kept, which depends on how the text was cut.
+    fn tail(&self) -> &str {
+        end_of(&self.recent)
+    }
+
     fn remember(&mut self, text: &str) {
         if self.recent.len() + text.len() > 4 * RECENT {
-            let mut keep = self.recent.len().saturating_sub(RECENT);
-            while !self.recent.is_char_boundary(keep) {
-                keep += 1;
-            }
-            self.recent.drain(..keep);
+            let dropped = self.recent.len() - end_of(&self.recent).len();
+            self.recent.drain(..dropped);
         }
-        let mut from = text.len().saturating_sub(RECENT);
-        while !text.is_char_boundary(from) {
-            from += 1;
-        }
-        if from > 0 {
+        let end = end_of(text);
+        if end.len() < text.len() {
             self.recent.clear();
         }
-        self.recent.push_str(text.get(from..).unwrap_or_default());
+        self.recent.push_str(end);
     }
 
     /// Ends a run of backticks or tildes before `ch`, which does not prolong it.
@@ -390,6 +415,12 @@ impl Context {
         self.corners = false;
         self.shown = self.shown.filter(|shown| *shown == Shown::Everything);
     }
+}
+
+/// The last [`RECENT`] bytes, or as many as are whole characters.
+fn end_of(text: &str) -> &str {
+    let from = (text.len().saturating_sub(RECENT)..text.len()).find(|at| text.is_char_boundary(*at));
+    from.and_then(|from| text.get(from..)).unwrap_or_default()
 }
 
 /// Whether a byte has no meaning of its own after the start of a line: neither here nor to a form. Of a character
@@ -487,6 +518,11 @@ mod tests {
             "「a",
             "◁think▷a",
             "a <!-- b",
+            "he wrote \"<think>a</think>",
+            "> <think>a</think> ",
+            "<pre><think>a\n</think>",
+            "<tool_response>a\n\nb",
+            "[TOOL_RESULTS]a",
         ] {
             assert!(!free_after(text), "{text:?}");
         }
@@ -538,6 +574,9 @@ mod tests {
             ("", true, Some('i')),
             ("For example, ", true, None),
             ("An **Example**:\n\n", false, Some('\n')),
+            ("### Example 2\n\n", false, None),
+            ("Such as\n- ", false, None),
+            ("A call looks like this:\n", false, None),
             ("| form | ", true, Some('|')),
         ] {
             assert!(is_mention(before, gap, next), "{before:?}");

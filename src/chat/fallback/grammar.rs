@@ -105,6 +105,29 @@ pub(super) struct Captured {
     pub(super) end: usize,
 }
 
+impl Form {
+    /// Whether a form may begin with these two characters; cheap.
+    pub(super) fn may_begin(&self, first: char, second: char) -> bool {
+        self.steps.first().is_some_and(|step| {
+            step.next.iter().any(|(token, _)| match token {
+                Token::Mark(mark) => {
+                    let mut chars = mark.chars();
+                    chars.next().is_some_and(|ch| looks_like(ch, first))
+                        && chars.next().is_none_or(|ch| looks_like(ch, second))
+                }
+                Token::Object(_) => first == '{',
+                Token::Fence(_) => matches!(first, '`' | '~') && first == second,
+                Token::Word(_) | Token::Call | Token::Raw(..) | Token::FenceEnd => true,
+            })
+        })
+    }
+}
+
+/// Whether a mark's character may be written so: templates print DeepSeek's own characters in ASCII as well.
+pub(super) fn looks_like(mark: char, ch: char) -> bool {
+    mark == ch || (mark == '｜' && ch == '|') || (mark == '▁' && matches!(ch, '_' | ' '))
+}
+
 impl Step {
     pub(super) const fn new(gap: Gap, rest: Rest, next: &'static [(Token, u8)]) -> Self {
         Self { gap, rest, next }

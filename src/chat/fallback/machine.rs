@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::families::Family;
-use super::grammar::{Capture, Captured, DONE, Gap, Rest, Step, Token};
+use super::grammar::{Capture, Captured, DONE, Gap, Rest, Step, Token, looks_like};
 use super::json::{JsonScan, JsonStep};
 use super::python::{CallScan, CallStep};
 
@@ -441,11 +441,6 @@ fn advance(mark: &str, matched: usize, ch: char) -> usize {
 
 fn alive(bits: impl Iterator<Item = bool>) -> u32 {
     bits.take(32).enumerate().fold(0, |alive, (index, bit)| alive | u32::from(bit) << index)
-}
-
-/// Whether a mark's character may be written so: templates print DeepSeek's own characters in ASCII as well.
-fn looks_like(mark: char, ch: char) -> bool {
-    mark == ch || (mark == '｜' && ch == '|') || (mark == '▁' && matches!(ch, '_' | ' '))
 }
 
 fn is_word_start(ch: char) -> bool {

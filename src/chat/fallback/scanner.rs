@@ -67,7 +67,11 @@ impl Scanner {
     /// Takes the start of `text` that is certain to be plain; how many bytes that are. The rest is for
     /// [`Scanner::push`].
     pub fn skip(&mut self, text: &str) -> usize {
-        if !self.open.is_empty() || !self.pending.is_empty() || !self.context.may_skip() {
+        if !self.held.is_empty()
+            || !self.open.is_empty()
+            || !self.pending.is_empty()
+            || !self.context.may_skip()
+        {
             return 0;
         }
         let length = text.bytes().position(|byte| !is_plain(byte)).unwrap_or(text.len());
@@ -80,8 +84,16 @@ impl Scanner {
     /// Takes one character and appends what it decided to `out`.
     pub fn push(&mut self, ch: char, out: &mut Vec<Piece>) {
         if self.open.is_empty() {
-            if !self.wait(ch, out) {
-                self.push_plain(ch, out);
+            if let Some(first) = self.held.chars().next() {
+                self.open_forms(first, ch);
+                if self.open.is_empty() {
+                    self.reject(self.held.len(), out);
+                    self.push(ch, out);
+                } else {
+                    self.held.push(ch);
+                }
+            } else if !self.wait(ch, out) && !self.hold_first(ch) {
+                self.let_out(ch, out);
             }
             return;
         }
@@ -174,48 +186,42 @@ impl Scanner {
             self.pending_bytes += ch.len_utf8();
             return true;
         }
-        if in_sentence && self.held_bytes() < MAX_HELD {
-            self.open_forms(ch);
-            if !self.open.is_empty() {
-                return true;
-            }
+        if in_sentence && self.held_bytes() < MAX_HELD && self.hold_first(ch) {
+            return true;
         }
         self.settle_pending(Some(ch), out);
         false
     }
 
-    fn push_plain(&mut self, ch: char, out: &mut Vec<Piece>) {
-        self.open_forms(ch);
-        if self.open.is_empty() {
-            self.let_out(ch, out);
-        }
-    }
-
-    /// Opens every form that may begin with `ch`, which is held then.
-    fn open_forms(&mut self, ch: char) {
+    /// Holds a character that may begin a form. Which ones, the next character says: most often, none.
+    fn hold_first(&mut self, ch: char) -> bool {
         // What begins a form, and what does so at the start of a line only.
         let may_open = match ch {
             '<' | '[' | '>' => true,
-            '{' | '`' | '~' | 'A' | 'f' => self.context.at_line_start(),
+            '{' => self.forms.unmarked && self.context.at_line_start(),
+            '`' | '~' | 'A' | 'f' => self.context.at_line_start(),
             _ => false,
         };
-        if !may_open || !self.context.is_free(ch) {
-            return;
+        let holds = may_open && self.context.is_free(ch);
+        if holds {
+            self.held.push(ch);
         }
+        holds
+    }
+
+    /// Opens every form that may begin with these two characters here, of which the first is held.
+    fn open_forms(&mut self, first: char, second: char) {
         let line_start = self.context.at_line_start();
         let unmarked = self.forms.unmarked && line_start && !self.context.is_inside_json();
         for family in Family::ALL {
             let form = family.form();
-            if (form.line_start && !line_start) || !(form.marked || unmarked) {
-                continue;
+            let here = (line_start || !form.line_start) && (form.marked || unmarked);
+            if here && form.may_begin(first, second) {
+                let mut machine = Machine::new(*family);
+                if machine.push(first) == Verdict::More && machine.push(second) == Verdict::More {
+                    self.open.push(machine);
+                }
             }
-            let mut machine = Machine::new(*family);
-            if machine.push(ch) == Verdict::More {
-                self.open.push(machine);
-            }
-        }
-        if !self.open.is_empty() {
-            self.held.push(ch);
         }
     }
 

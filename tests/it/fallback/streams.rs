@@ -12,8 +12,8 @@ use super::read::{Expected, Outcome, Reader, families, reader, tools};
 #[test]
 fn no_prefix_is_called_that_is_not_whole() {
     for family in families() {
-        for specimen in family.hits().take(4) {
-            let Expected::Calls { calls, signals } = &specimen.expected else { continue };
+        for specimen in family.hits().take(3) {
+            let Expected::Calls { calls, signals, .. } = &specimen.expected else { continue };
             for (end, _) in specimen.text.char_indices() {
                 let prefix = &specimen.text[..end];
                 let read = reader(family.mode()).read(prefix);
@@ -35,7 +35,7 @@ fn no_prefix_is_called_that_is_not_whole() {
 fn no_half_of_a_directive_is_shown() {
     let tools = tools();
     for family in families() {
-        for specimen in family.hits() {
+        for specimen in family.hits().filter(|specimen| specimen.is_all_calls()) {
             let config = RunConfig { fallback: family.mode(), ..RunConfig::default() };
             let mut run = Run::new(config, start());
             run.next_step(&tools, &BiosV1);
@@ -151,7 +151,7 @@ fn joined(pieces: &[Piece]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
     fn pieces_put_together_are_the_text(text in texts(), unmarked in any::<bool>()) {

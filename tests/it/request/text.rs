@@ -378,7 +378,7 @@ fn a_reply_that_writes_too_many_calls_ends_there() {
         |n: usize| format!("<tool_call>{{\"name\": \"look\", \"arguments\": {{\"n\": {n}}}}}</tool_call>\n");
     let exit = "<tool_call>{\"name\": \"finish\", \"arguments\": {}}</tool_call>\n";
     let calls = |count: usize| (0..count).map(call).collect::<String>();
-    let conversation = || vec![user(&"{\"name\": \"look\", \"arguments\": ".repeat(30_000))];
+    let conversation = || vec![user(&"{\"name\": \"look\", \"arguments\": ".repeat(8_000))];
     for size in [usize::MAX, 1_000, 7] {
         let mut playing = play();
         playing.conversation = conversation();
