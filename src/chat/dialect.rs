@@ -306,7 +306,7 @@ pub fn dialect_name(dialect: Dialect) -> &'static str {
 }
 
 /// What is known of one server: its dialect, and what it told of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Recorded")]
 pub struct Capabilities {
     /// Whose server it is.
@@ -327,7 +327,7 @@ pub struct Capabilities {
 impl Capabilities {
     /// A server of which no more than its dialect is known.
     pub fn of(dialect: Dialect) -> Self {
-        Self { dialect, shaped: true, ..Self::default() }
+        Self { dialect, shaped: true, context: None, parallel_calls: None, tools: None, slots_page: None }
     }
 
     /// What it does with `feature`; `None`: nothing is known.
@@ -344,6 +344,12 @@ impl Capabilities {
     /// Whether it is known not to do it.
     pub fn lacks(&self, feature: Feature) -> bool {
         matches!(self.fate(feature), Some(Fate::Ignores | Fate::Refuses))
+    }
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self::of(Dialect::default())
     }
 }
 
@@ -371,8 +377,10 @@ enum Recorded {
 impl From<Recorded> for Capabilities {
     fn from(recorded: Recorded) -> Self {
         match recorded {
-            Recorded::IsLlamaCpp(true) => Self { dialect: Dialect::LlamaCpp, ..Self::default() },
-            Recorded::IsLlamaCpp(false) => Self::default(),
+            Recorded::IsLlamaCpp(is_it) => {
+                let dialect = if is_it { Dialect::LlamaCpp } else { Dialect::OpenAi };
+                Self { shaped: false, ..Self::of(dialect) }
+            }
             Recorded::Whole { dialect, shaped, context, parallel_calls, tools, slots_page } => {
                 Self { dialect, shaped, context, parallel_calls, tools, slots_page }
             }
@@ -396,9 +404,9 @@ mod tests {
     #[test]
     fn capabilities_of_recordings_old_and_new() {
         let read = |text: &str| serde_json::from_str::<Capabilities>(text).unwrap();
-        let old = Capabilities { dialect: Dialect::LlamaCpp, ..Capabilities::default() };
-        assert_eq!(read("true"), old);
-        assert_eq!(read("false"), Capabilities::default());
+        let old = |dialect| Capabilities { shaped: false, ..Capabilities::of(dialect) };
+        assert_eq!(read("true"), old(Dialect::LlamaCpp));
+        assert_eq!(read("false"), old(Dialect::OpenAi));
         let new =
             Capabilities { context: Some(4096), tools: Some(true), ..Capabilities::of(Dialect::Ollama) };
         assert_eq!(read(&serde_json::to_string(&new).unwrap()), new);

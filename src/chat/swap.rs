@@ -74,6 +74,27 @@ impl Swap {
         }
     }
 
+    /// What a server says that makes it.
+    pub fn cause(self) -> &'static str {
+        match self {
+            Self::NoStreamOptions => "400 or 422 that names `stream_options`",
+            Self::TokenLimit => {
+                "400 or 422 that names the one that was sent, and does not merely find its value too large"
+            }
+            Self::NoParallelToolCalls => "400 or 422 that names `parallel_tool_calls`",
+            Self::NoProgress => "400 or 422 that names `cache_prompt` or `return_progress`",
+            Self::ToolAlone => "400 or 422 that names `tool_choice`, which was an object",
+            Self::NoToolChoice => "400 or 422 that names `tool_choice`, which was a word",
+            Self::CallPairs => "a template that supports single tool calls only",
+            Self::SystemFirst => {
+                "a template that wants its system message first, or roles that alternate, while there are several"
+            }
+            Self::SystemAsUser => "a template without a system role",
+            Self::PlainRoles => "a template whose roles must alternate, and calls in the conversation",
+            Self::NoTools => "a model that does not support tools, under `:fallback on` alone",
+        }
+    }
+
     const fn bit(self) -> u16 {
         1 << self as u16
     }

@@ -132,10 +132,8 @@ pub(super) async fn detect(
     model: Option<&str>,
     told: Option<Dialect>,
 ) -> Detected {
-    let known = told
-        .map(|dialect| (dialect, Evidence::Told))
-        .or_else(|| of_host(base).map(|dialect| (dialect, Evidence::Host)))
-        .or_else(|| models.and_then(of_models));
+    let glance = || at_a_glance(base, models).map(|found| (found.server.dialect, found.evidence));
+    let known = told.map(|dialect| (dialect, Evidence::Told)).or_else(glance);
     let (dialect, evidence) = match (known, models) {
         (Some(known), _) => known,
         // Somebody is there, and does not say who.
@@ -165,6 +163,13 @@ pub(super) async fn detect(
         Dialect::OpenAi | Dialect::Vllm | Dialect::OpenRouter => {}
     }
     Detected { server, evidence }
+}
+
+/// What is known without a further question: by the host, or by what the list of models says.
+pub(super) fn at_a_glance(base: &Url, models: Option<&Answer>) -> Option<Detected> {
+    let known = of_host(base).map(|dialect| (dialect, Evidence::Host));
+    let (dialect, evidence) = known.or_else(|| models.and_then(of_models))?;
+    Some(Detected { server: Capabilities::of(dialect), evidence })
 }
 
 /// What the `Server` header and the list of models say.

@@ -41,6 +41,8 @@ pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     /// How requests are written that the server takes.
     pub(super) learned: Mutex<Swaps>,
+    /// Told where a slot that was kept back is not any more.
+    pub(super) drained: Notify,
     /// Told where a slot of the server stays busy though nobody waits for it.
     pub(super) stuck: Notify,
     replay: Option<Arc<ReplayTransport>>,
@@ -87,6 +89,7 @@ impl Worker {
             bios: Arc::new(BiosV1),
             registry: Mutex::default(),
             learned: Mutex::default(),
+            drained: Notify::new(),
             stuck: Notify::new(),
             replay,
             stopped: CancellationToken::new(),
@@ -194,6 +197,20 @@ impl Worker {
     /// Slots that are kept back, since the server still works on prompts that were given up.
     pub fn draining(&self) -> usize {
         lock(&self.shared.registry).draining()
+    }
+
+    /// Waits until none is kept back: a minute at most after the last request was given up.
+    pub async fn drained(&self) {
+        loop {
+            let drained = self.shared.drained.notified();
+            tokio::pin!(drained);
+            // Before the look: the last one may come back between look and wait.
+            drained.as_mut().enable();
+            if self.draining() == 0 {
+                return;
+            }
+            drained.await;
+        }
     }
 
     /// Whether it takes requests.

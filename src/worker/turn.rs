@@ -62,6 +62,8 @@ struct Turn<'a> {
     toolbox: &'a Toolbox,
     /// When the whole request must be over.
     total: Option<Instant>,
+    /// How often it was sent again as it was; another form is no other try.
+    retries: u32,
     /// Since when the server says that it is loading.
     loading_since: Option<Instant>,
     delay: Duration,
@@ -76,7 +78,8 @@ pub(super) async fn stream(
     form: &mut BodyForm,
     total: Option<Instant>,
 ) {
-    let mut turn = Turn { task, run, toolbox, total, loading_since: None, delay: FIRST_DELAY };
+    let (loading_since, delay) = (None, FIRST_DELAY);
+    let mut turn = Turn { task, run, toolbox, total, retries: 0, loading_since, delay };
     // Over or not, the machine knows.
     let _: Result<(), Over> = turn.play(&request, form).await;
 }
@@ -91,12 +94,14 @@ impl Turn<'_> {
                 Ok(open) if (200..300).contains(&open.incoming.status) => {
                     self.learn(*form);
                     // Should the reply turn out empty, this asks for the reason.
-                    let whole = request.encode_body(BodyForm { stream: false, ..*form });
-                    let probe = Outgoing { turn, attempt: attempt + 1, body: whole };
+                    let probe = || {
+                        let body = request.encode_body(BodyForm { stream: false, ..*form });
+                        Outgoing { turn, attempt: attempt + 1, body }
+                    };
                     return self.read_reply(&body, probe, open).await;
                 }
                 Ok(open) => self.judge_refusal(*form, &body, attempt, open).await?,
-                Err(TransportError::Connect { message, refused: true }) if attempt < MAX_ATTEMPTS => {
+                Err(TransportError::Connect { message, refused: true }) if self.may_retry() => {
                     let wait = jitter(self.delay / 2, self.task.id_seed, turn, attempt);
                     Again::After { wait, reason: message, is_loading: false }
                 }
@@ -106,7 +111,7 @@ impl Turn<'_> {
                 Again::As(swap, reason) => {
                     // For the later turns, too: the server will not have learned it by then.
                     form.swaps = form.swaps.with(swap);
-                    let detail = format!("{reason}; sent again {}", swap.describe());
+                    let detail = format!("sent again {}: {reason}", swap.describe());
                     self.task
                         .publish_own(self.run, Event::Retry { attempt: attempt + 1, delay_ms: 0, detail });
                     if swap == Swap::NoTools {
@@ -120,6 +125,7 @@ impl Turn<'_> {
                     let event = Event::Retry { attempt: attempt + 1, delay_ms, detail: reason };
                     self.task.publish_own(self.run, event);
                     self.wait(wait, is_loading).await?;
+                    self.retries += 1;
                     self.delay = (self.delay * 2).min(MAX_DELAY);
                 }
             }
@@ -151,7 +157,7 @@ impl Turn<'_> {
         }
         let is_loading = status == 503 && error.message.contains("Loading model");
         let is_retried = matches!(status, 408 | 409 | 429 | 503)
-            && (attempt < MAX_ATTEMPTS || (is_loading && self.may_load_on(attempt)))
+            && if is_loading { self.may_load_on(attempt) } else { self.may_retry() }
             && retry_after.is_none_or(|wait| wait <= MAX_DELAY);
         if is_retried {
             let (turn, _) = self.run.turn();
@@ -172,6 +178,10 @@ impl Turn<'_> {
 
     fn feed_failed(&mut self, error: ServerError) {
         self.feed(&mut vec![ChatEvent::Ended { reply: Reply::failed(error) }]);
+    }
+
+    fn may_retry(&self) -> bool {
+        self.retries + 1 < MAX_ATTEMPTS
     }
 
     /// Whether a server that loads is waited for any longer.
@@ -230,7 +240,7 @@ impl Turn<'_> {
         let task = self.task;
         let Outgoing { turn, attempt, ref body } = outgoing;
         task.write(|at_ms| Line::Request { turn, attempt, at_ms, body: body.clone() });
-        let mut exchange = Exchange::begin(&task.shared, task.clock.is_recorded());
+        let mut exchange = Exchange::begin(task);
         let sent = tokio::select! {
             biased;
             () = task.cancel.cancelled() => return Err(self.give_up()),

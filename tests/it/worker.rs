@@ -4,11 +4,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bench;
+mod detect;
+mod dialects;
+mod drain;
 mod ends;
 mod replay;
 mod scripted;
 mod secrets;
+mod servers_page;
 mod slots;
+mod swaps;
 mod timers;
 mod turns;
 mod wire;

@@ -31,7 +31,7 @@ impl Turn<'_> {
     pub(super) async fn read_reply(
         &mut self,
         sent: &Value,
-        probe: Outgoing,
+        probe: impl FnOnce() -> Outgoing,
         mut open: Open,
     ) -> Result<(), Over> {
         let task = self.task;
@@ -179,7 +179,11 @@ impl Turn<'_> {
     }
 
     /// Ends the request by a reply in which nothing was said.
-    async fn fail_empty(&mut self, notes: StreamNotes, probe: Outgoing) -> Result<Over, Over> {
+    async fn fail_empty(
+        &mut self,
+        notes: StreamNotes,
+        probe: impl FnOnce() -> Outgoing,
+    ) -> Result<Over, Over> {
         let url = self.task.shared.transport.url();
         let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
             format!(
@@ -187,7 +191,7 @@ impl Turn<'_> {
                  as a rule"
             )
         } else {
-            let reason = self.explain_empty(probe).await?;
+            let reason = self.explain_empty(probe()).await?;
             format!("{url} answered 200 with an empty stream{reason}")
         };
         Ok(self.fail(Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail)))
