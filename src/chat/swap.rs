@@ -83,7 +83,7 @@ impl Swap {
             }
             Self::NoParallelToolCalls => "400 or 422 that names `parallel_tool_calls`",
             Self::NoProgress => "400 or 422 that names `cache_prompt` or `return_progress`",
-            Self::ToolAlone => "400 or 422 that names `tool_choice`, which was an object",
+            Self::ToolAlone => "400 or 422 that names `tool_choice`, which was an object; OpenRouter's 404",
             Self::NoToolChoice => "400 or 422 that names `tool_choice`, which was a word",
             Self::CallPairs => "a template that supports single tool calls only",
             Self::SystemFirst => {
@@ -196,7 +196,9 @@ pub fn next_swap(form: BodyForm, sent: &Value, error: &ServerError, fallback: Fa
     if has("tools") && fallback == Fallback::On && is_new(Swap::NoTools) && refuses_tools(&said) {
         return Some(Swap::NoTools);
     }
-    if !matches!(status, 400 | 422) {
+    // OpenRouter looks for a provider that takes all that was asked for.
+    let is_unrouted = status == 404 && said.contains("no endpoints found that support");
+    if !matches!(status, 400 | 422) && !is_unrouted {
         return None;
     }
     if (names("stream_options") || (has("stream_options") && said.contains("include_usage")))
@@ -285,6 +287,8 @@ mod tests {
                 "Invalid tool_choice type: 'object'. Supported string values: none, auto, required",
                 Some(Swap::ToolAlone),
             ),
+            (404, "No endpoints found that support the provided 'tool_choice' value.", Some(Swap::ToolAlone)),
+            (404, "no such model: tool_choice", None),
             (400, pairs, Some(Swap::CallPairs)),
             (
                 500,

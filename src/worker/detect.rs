@@ -5,7 +5,7 @@
 //! all asked at once. What a dialect tells more is asked last, again at once. Nothing here fails: what is not told is not known.
 //!
 //! Sources: tools/server/README.md of ggml-org/llama.cpp (`/props`, `/slots`), docs/api.md of ollama/ollama (`/api/version`, `/api/show`, `/api/ps`),
-//! lmstudio.ai/docs/developer/rest/endpoints (`/api/v0/models`), docs.vllm.ai (`owned_by`, `max_model_len`, `/version`), 2026-10.
+//! lmstudio.ai/docs/developer/rest/endpoints (`/api/v0/models`), docs.vllm.ai (`owned_by`, `max_model_len`, `/version`); llama.cpp's pages as a real server showed them, 2026-11.
 
 use std::fmt;
 
