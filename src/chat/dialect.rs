@@ -1,8 +1,9 @@
 //! What each server takes, ignores and refuses: one table, and what a server told of itself beside it.
 //!
-//! In: a [`Dialect`] and the answers to the probes. Out: [`Capabilities`], by which request bodies are shaped, timers chosen
-//! and replies judged. Every fact has its source; where there is none for a server, it is taken to do as `OpenAI` does, and a
-//! refusal teaches otherwise ([`super::Swap`]). `docs/servers.md` holds the same table, made of this one.
+//! In: a [`Dialect`] and the answers to the probes. Out: [`Capabilities`], by which request bodies are shaped, timers
+//! chosen and replies judged. Every fact has its source; where there is none for a server, it is taken to do as
+//! `OpenAI` does, and a refusal teaches otherwise ([`super::Swap`]). `docs/servers.md` holds the same table, made of
+//! this one.
 //!
 //! Absent: how a server is told from another; that takes a socket.
 
@@ -289,8 +290,8 @@ pub fn dialect_name(dialect: Dialect) -> &'static str {
 pub struct Capabilities {
     /// Whose server it is.
     pub dialect: Dialect,
-    /// Whether requests are shaped for it. False only in recordings from before there were dialects: their requests were not,
-    /// and are sent again as they were.
+    /// Whether requests are shaped for it. False only in recordings from before there were dialects: their requests
+    /// were not, and are sent again as they were.
     pub shaped: bool,
     /// Tokens that a prompt and its reply may have together; `None`: it did not tell.
     pub context: Option<u64>,

@@ -1,10 +1,11 @@
 //! Other forms of a request, for servers that refuse the first.
 //!
-//! In: the form that was sent, the body that came of it, and what the server said. Out: one [`Swap`], or none. Each is made at most once,
-//! since it stays in the form from then on: a request is sent at most once more for each of them.
+//! In: the form that was sent, the body that came of it, and what the server said. Out: one [`Swap`], or none. Each
+//! is made at most once, since it stays in the form from then on: a request is sent at most once more for each of
+//! them.
 //!
-//! A refusal is known by what it names. What people write into their prompts cannot be taken for one: only the server's message is
-//! looked at, and only a member that was sent can have been refused.
+//! A refusal is known by what it names. What people write into their prompts cannot be taken for one: only the
+//! server's message is looked at, and only a member that was sent can have been refused.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -178,8 +179,8 @@ pub fn refuses_tools(message: &str) -> bool {
     NO_TOOLS.iter().any(|phrase| said.contains(phrase))
 }
 
-/// What to send instead of `sent`, which was made in `form` and refused with `error`. `None`: nothing else is known that might
-/// help. Tools are left out only where calls are read from unmarked text, too.
+/// What to send instead of `sent`, which was made in `form` and refused with `error`. `None`: nothing else is known
+/// that might help. Tools are left out only where calls are read from unmarked text, too.
 pub fn next_swap(form: BodyForm, sent: &Value, error: &ServerError, fallback: Fallback) -> Option<Swap> {
     let status = error.code.unwrap_or_default();
     let said = error.message.to_ascii_lowercase();

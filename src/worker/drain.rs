@@ -1,10 +1,12 @@
 //! Slots of a server that still work on a prompt whose client has gone.
 //!
-//! llama.cpp finishes a prompt before it looks whether anybody waits for it (25 s were measured for 7,000 tokens), and a request that is sent
-//! meanwhile waits behind it. So an exchange that is given up before its first token costs the worker a slot until `/slots` shows an idle one for it,
-//! a minute at most; where there is no such page, five seconds. During generation a slot is free at once.
+//! llama.cpp finishes a prompt before it looks whether anybody waits for it (25 s were measured for 7,000 tokens),
+//! and a request that is sent meanwhile waits behind it. So an exchange that is given up before its first token costs
+//! the worker a slot until `/slots` shows an idle one for it, a minute at most; where there is no such page, five
+//! seconds. During generation a slot is free at once.
 //!
-//! Every [`Exchange`] that is dropped open drains, however it came to that; every drain ends with its task, however that ends.
+//! Every [`Exchange`] that is dropped open drains, however it came to that; every drain ends with its task, however
+//! that ends.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -83,7 +83,8 @@ pub enum EndpointError {
     Invalid(String),
 }
 
-/// Settles endpoint, model and dialect. A configured endpoint is taken at its word: if it does not answer, the request says so.
+/// Settles endpoint, model and dialect. A configured endpoint is taken at its word: if it does not answer, the
+/// request says so.
 ///
 /// # Errors
 /// When nothing is configured and nothing listens, or the URL is none.

@@ -1,8 +1,8 @@
 //! What a server says of itself, asked for a person: whether it answers, which models it has, whose it is, and what it
 //! knows of its context and its chat template. No model is asked anything.
 //!
-//! A request takes an endpoint at its word and reports what comes of it ([`find_endpoint`](super::find_endpoint)); here every
-//! way in which a base URL is wrong has its own word. `max_model_len` as vLLM lists it.
+//! A request takes an endpoint at its word and reports what comes of it ([`find_endpoint`](super::find_endpoint));
+//! here every way in which a base URL is wrong has its own word. `max_model_len` as vLLM lists it.
 
 use std::time::Duration;
 

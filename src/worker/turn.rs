@@ -1,7 +1,8 @@
 //! One model turn: a request out, a reply in, under every timer.
 //!
-//! Here are the attempts: what is sent again, and in which form. `reply` reads what comes back, `failure` words what went wrong.
-//! Source of the statuses: those that name a passing state; a 500 of llama.cpp's about tools or arguments stays one for ever.
+//! Here are the attempts: what is sent again, and in which form. `reply` reads what comes back, `failure` words what
+//! went wrong. Source of the statuses: those that name a passing state; a 500 of llama.cpp's about tools or arguments
+//! stays one for ever.
 
 mod failure;
 mod reply;
@@ -28,7 +29,8 @@ const MAX_ATTEMPTS: u32 = 4;
 const MAX_ATTEMPTS_LOADING: u32 = 130;
 /// A model is given this long to be loaded.
 const LOADING_LIMIT: Duration = Duration::from_secs(10 * 60);
-/// The longest wait between two looks at a server that loads.
+/// The shortest and the longest wait between two looks at a server that loads.
+const MIN_DELAY_LOADING: Duration = Duration::from_millis(100);
 const MAX_DELAY_LOADING: Duration = Duration::from_secs(5);
 /// The first wait between tries; it doubles.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
@@ -201,9 +203,10 @@ impl Turn<'_> {
         let pause = async {
             tokio::time::sleep(wait).await;
             let is_in_time = || since.is_some_and(|since| since.elapsed() < LOADING_LIMIT);
+            let step = wait.clamp(MIN_DELAY_LOADING, MAX_DELAY_LOADING);
             while is_loading && is_in_time() {
                 match transport.look(Page::Health).await {
-                    Look::Seen(503, _) | Look::Silent => tokio::time::sleep(wait).await,
+                    Look::Seen(503, _) | Look::Silent => tokio::time::sleep(step).await,
                     // A server without that page is asked by the request itself.
                     Look::Seen(..) | Look::Missing => return,
                 }

@@ -59,7 +59,10 @@ impl Turn<'_> {
         }
         let status = events.iter().find_map(|event| match event {
             ChatEvent::Ended { reply } => Some(reply.status.clone()),
-            _ => None,
+            ChatEvent::Text { .. }
+            | ChatEvent::Reasoning { .. }
+            | ChatEvent::ToolCallDelta { .. }
+            | ChatEvent::Progress { .. } => None,
         });
         match status {
             Some(ReplyStatus::Empty) => Err(self.fail_empty(notes, probe).await?),
@@ -70,7 +73,13 @@ impl Turn<'_> {
                 self.feed(&mut events);
                 Err(self.fail(Failure::new(FailReason::UnknownError, kind::STREAM_INCOMPLETE, detail)))
             }
-            _ => {
+            Some(
+                ReplyStatus::Complete
+                | ReplyStatus::CallTruncated
+                | ReplyStatus::ServerError { .. }
+                | ReplyStatus::Incomplete,
+            )
+            | None => {
                 self.feed_last(sent, events);
                 Ok(())
             }

@@ -1,6 +1,7 @@
 //! What servers of every dialect are sent, and what of it stands in recordings.
 //!
-//! `tests/dialects/NAME.json` holds the bodies that a dialect is sent, by situation; `DEFTOOL_BLESS=1` writes what they are today.
+//! `tests/dialects/NAME.json` holds the bodies that a dialect is sent, by situation; `DEFTOOL_BLESS=1` writes what
+//! they are today.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -119,7 +120,8 @@ async fn no_request_keeps_a_server_busy_or_comes_back_in_lumps() {
     }
 }
 
-/// Calls with ids of every kind and with arguments that are none, reported to the model: what goes back is what everyone takes.
+/// Calls with ids of every kind and with arguments that are none, reported to the model: what goes back is what
+/// everyone takes.
 #[tokio::test]
 async fn only_arguments_that_parsed_and_ids_of_nine_characters_go_back() {
     for dialect in DIALECTS {
@@ -204,8 +206,8 @@ async fn what_was_learned_is_in_the_recording() {
     assert_eq!(ask(&worker).await.text(), "fine");
 }
 
-/// As it was written before there were dialects: it holds whether the server is a llama.cpp, and its requests have nothing of
-/// llama.cpp's own.
+/// As it was written before there were dialects: it holds whether the server is a llama.cpp, and its requests have
+/// nothing of llama.cpp's own.
 #[tokio::test]
 async fn a_recording_from_before_there_were_dialects_plays() {
     let folder = tempfile::tempdir().unwrap();
