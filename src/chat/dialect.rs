@@ -1,8 +1,9 @@
 //! What each server takes, ignores and refuses: one table, and what a server told of itself beside it.
 //!
-//! In: a [`Dialect`] and the answers to the probes. Out: [`Capabilities`], by which request bodies are shaped, timers chosen
-//! and replies judged. Every fact has its source; where there is none for a server, it is taken to do as `OpenAI` does, and a
-//! refusal teaches otherwise ([`super::Swap`]). `docs/servers.md` holds the same table, made of this one.
+//! In: a [`Dialect`] and the answers to the probes. Out: [`Capabilities`], by which request bodies are shaped, timers
+//! chosen and replies judged. Every fact has its source; where there is none for a server, it is taken to do as
+//! `OpenAI` does, and a refusal teaches otherwise ([`super::Swap`]). `docs/servers.md` holds the same table, made of
+//! this one.
 //!
 //! Absent: how a server is told from another; that takes a socket.
 
@@ -81,7 +82,7 @@ pub struct Fact {
     pub fate: Fate,
     /// What exactly, in a clause.
     pub says: &'static str,
-    /// Where that was seen or read, and when.
+    /// Where that was seen or stands; dated where it was looked up.
     pub source: &'static str,
 }
 
@@ -109,176 +110,154 @@ pub const FACTS: &[Fact] = {
             NamedTool,
             Takes,
             "that tool is called",
-            "platform.openai.com/docs/api-reference/chat/create, 2026-10",
+            "platform.openai.com/docs/api-reference/chat/create",
         ),
         fact(
             OpenAi,
             StreamUsage,
             Takes,
             "in a last chunk without choices",
-            "platform.openai.com/docs/api-reference/chat/create, 2026-10",
+            "platform.openai.com/docs/api-reference/chat/create",
         ),
         fact(
             OpenAi,
             ParallelToolCalls,
             Takes,
             "true unless told otherwise",
-            "platform.openai.com/docs/api-reference/chat/create, 2026-10",
+            "platform.openai.com/docs/api-reference/chat/create",
         ),
         fact(
-            OpenAi,
-            PromptProgress,
-            Refuses,
-            "400 for a member that it does not know",
-            "platform.openai.com/docs/guides/error-codes, 2026-10",
+            LlamaCpp,
+            NamedTool,
+            Ignores,
+            "an object is read as `auto`",
+            "tried on the real server, 2026-11",
         ),
-        fact(
-            OpenAi,
-            OverflowRefusal,
-            Takes,
-            "400 `context_length_exceeded`",
-            "platform.openai.com/docs/guides/error-codes, 2026-10",
-        ),
-        fact(LlamaCpp, NamedTool, Ignores, "an object is read as `auto`", "recorded, tests/wire, 2026-10"),
         fact(
             LlamaCpp,
             StreamUsage,
             Takes,
             "in a last chunk without choices",
-            "recorded, tests/wire/llama-cpp/02, 2026-10",
+            "recorded in tests/wire/llama-cpp/02",
         ),
         fact(
             LlamaCpp,
             ParallelToolCalls,
             Takes,
             "where `/props` says `supports_parallel_tool_calls`",
-            "tools/server/README.md of ggml-org/llama.cpp, 2026-10",
+            "tried on the real server, 2026-11",
         ),
         fact(
             LlamaCpp,
             PromptProgress,
             Takes,
             "`prompt_progress` in chunks without text",
-            "recorded, tests/wire/llama-cpp/25, 2026-10",
+            "recorded in tests/wire/llama-cpp/25",
         ),
         fact(
             LlamaCpp,
             EarlyHeaders,
             Ignores,
             "no byte before a slot is free",
-            "recorded, tests/wire/llama-cpp-special/83, 2026-10",
+            "recorded in tests/wire/llama-cpp-special/83",
         ),
         fact(
             LlamaCpp,
             OverflowRefusal,
             Takes,
             "400 `exceed_context_size_error` with both sizes",
-            "recorded, tests/wire/llama-cpp/34, 2026-10",
+            "recorded in tests/wire/llama-cpp/34",
         ),
         fact(
             LlamaCpp,
             FreeOnDisconnect,
             Ignores,
             "busy until the prompt is done: 25 s for 7,000 tokens",
-            "measured; ggml-org/llama.cpp#15232, 2026-10",
+            "measured; ggml-org/llama.cpp#15232",
         ),
         fact(
             Vllm,
             NamedTool,
             Takes,
-            "by guided decoding",
-            "docs.vllm.ai/en/latest/features/tool_calling.html, 2026-10",
+            "that tool is called",
+            "docs.vllm.ai/en/latest/features/tool_calling, 2026-11",
         ),
         fact(
             Vllm,
             ToolsForAnyModel,
             Refuses,
             "400 unless it was started with `--enable-auto-tool-choice` and a parser",
-            "docs.vllm.ai/en/latest/features/tool_calling.html, 2026-10",
-        ),
-        fact(
-            Vllm,
-            OverflowRefusal,
-            Takes,
-            "400 that names the maximum context length",
-            "docs.vllm.ai/en/latest/serving/openai_compatible_server.html, 2026-10",
+            "docs.vllm.ai/en/latest/features/tool_calling, soapbucket/sbproxy#591, 2026-11",
         ),
         fact(
             Ollama,
             NamedTool,
             Ignores,
-            "`tool_choice` is not looked at",
-            "docs/openai.md of ollama/ollama, 2026-10",
+            "`tool_choice` is not looked at, `required` neither",
+            "ollama/ollama#17921, 2026-11",
         ),
         fact(
             Ollama,
             StreamUsage,
             Takes,
             "in a last chunk without choices",
-            "docs/openai.md of ollama/ollama, 2026-10",
+            "docs.ollama.com/api/openai-compatibility, 2026-11",
         ),
         fact(
             Ollama,
             ToolsForAnyModel,
             Refuses,
             "400 `does not support tools`",
-            "continuedev/continue#10876, 2026-10",
+            "continuedev/continue#10876, 2026-11",
         ),
         fact(
             Ollama,
             EarlyHeaders,
             Ignores,
-            "none while it queues or loads a model",
-            "docs/faq.md of ollama/ollama, 2026-10",
+            "up to 512 requests wait, then 503",
+            "ollama/ollama#4144, 2026-11",
         ),
         fact(
             Ollama,
             OverflowRefusal,
             Ignores,
             "the oldest part is cut off without a word",
-            "ollama/ollama#18107, 2026-10",
+            "ollama/ollama#18107",
         ),
         fact(
             LmStudio,
             NamedTool,
             Refuses,
             "400: none, auto, required",
-            "lmstudio-ai/lmstudio-bug-tracker#670, 2026-10",
+            "lmstudio-ai/lmstudio-bug-tracker#670, 2026-11",
         ),
         fact(
             LmStudio,
             EarlyHeaders,
             Ignores,
-            "none while it loads a model on demand",
-            "lmstudio.ai/docs/developer/core/ttl-and-auto-evict, 2026-10",
+            "a request loads its model first",
+            "lmstudio.ai/docs/api/headless, 2026-11",
         ),
         fact(
             OpenRouter,
             NamedTool,
             Takes,
-            "passed on to the provider",
-            "openrouter.ai/docs/api/reference/parameters, 2026-10",
-        ),
-        fact(
-            OpenRouter,
-            StreamUsage,
-            Takes,
-            "in a last chunk",
-            "openrouter.ai/docs/api/reference/streaming, 2026-10",
+            "404 where no provider of the model does",
+            "zed-industries/zed#36094, 2026-11",
         ),
         fact(
             OpenRouter,
             ToolsForAnyModel,
             Refuses,
             "404 `No endpoints found that support tool use`",
-            "openrouter.ai/docs/api/reference/errors-and-debugging, 2026-10",
+            "evalstate/fast-agent#122, 2026-11",
         ),
         fact(
             OpenRouter,
             EarlyHeaders,
             Takes,
             "and comments, `: OPENROUTER PROCESSING`",
-            "openrouter.ai/docs/api/reference/streaming, 2026-10",
+            "openrouter.ai/docs/api-reference/streaming",
         ),
     ]
 };
@@ -306,13 +285,13 @@ pub fn dialect_name(dialect: Dialect) -> &'static str {
 }
 
 /// What is known of one server: its dialect, and what it told of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Recorded")]
 pub struct Capabilities {
     /// Whose server it is.
     pub dialect: Dialect,
-    /// Whether requests are shaped for it. False only in recordings from before there were dialects: their requests were not,
-    /// and are sent again as they were.
+    /// Whether requests are shaped for it. False only in recordings from before there were dialects: their requests
+    /// were not, and are sent again as they were.
     pub shaped: bool,
     /// Tokens that a prompt and its reply may have together; `None`: it did not tell.
     pub context: Option<u64>,
@@ -327,7 +306,7 @@ pub struct Capabilities {
 impl Capabilities {
     /// A server of which no more than its dialect is known.
     pub fn of(dialect: Dialect) -> Self {
-        Self { dialect, shaped: true, ..Self::default() }
+        Self { dialect, shaped: true, context: None, parallel_calls: None, tools: None, slots_page: None }
     }
 
     /// What it does with `feature`; `None`: nothing is known.
@@ -344,6 +323,12 @@ impl Capabilities {
     /// Whether it is known not to do it.
     pub fn lacks(&self, feature: Feature) -> bool {
         matches!(self.fate(feature), Some(Fate::Ignores | Fate::Refuses))
+    }
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self::of(Dialect::default())
     }
 }
 
@@ -371,8 +356,10 @@ enum Recorded {
 impl From<Recorded> for Capabilities {
     fn from(recorded: Recorded) -> Self {
         match recorded {
-            Recorded::IsLlamaCpp(true) => Self { dialect: Dialect::LlamaCpp, ..Self::default() },
-            Recorded::IsLlamaCpp(false) => Self::default(),
+            Recorded::IsLlamaCpp(is_it) => {
+                let dialect = if is_it { Dialect::LlamaCpp } else { Dialect::OpenAi };
+                Self { shaped: false, ..Self::of(dialect) }
+            }
             Recorded::Whole { dialect, shaped, context, parallel_calls, tools, slots_page } => {
                 Self { dialect, shaped, context, parallel_calls, tools, slots_page }
             }
@@ -389,16 +376,16 @@ mod tests {
         for (index, fact) in FACTS.iter().enumerate() {
             let same = |other: &&Fact| (other.dialect, other.feature) == (fact.dialect, fact.feature);
             assert_eq!(FACTS.iter().filter(same).count(), 1, "{index}: {fact:?}");
-            assert!(fact.source.ends_with("2026-10") && !fact.says.is_empty(), "{fact:?}");
+            assert!(!fact.source.is_empty() && !fact.says.is_empty(), "{fact:?}");
         }
     }
 
     #[test]
     fn capabilities_of_recordings_old_and_new() {
         let read = |text: &str| serde_json::from_str::<Capabilities>(text).unwrap();
-        let old = Capabilities { dialect: Dialect::LlamaCpp, ..Capabilities::default() };
-        assert_eq!(read("true"), old);
-        assert_eq!(read("false"), Capabilities::default());
+        let old = |dialect| Capabilities { shaped: false, ..Capabilities::of(dialect) };
+        assert_eq!(read("true"), old(Dialect::LlamaCpp));
+        assert_eq!(read("false"), old(Dialect::OpenAi));
         let new =
             Capabilities { context: Some(4096), tools: Some(true), ..Capabilities::of(Dialect::Ollama) };
         assert_eq!(read(&serde_json::to_string(&new).unwrap()), new);

@@ -122,7 +122,8 @@ impl ErrorReport {
         }
     }
 
-    /// Says which member is meant, unless the message does: `OpenAI` has `param`, `FastAPI` has `loc`, a path below the body.
+    /// Says which member is meant, unless the message does: `OpenAI` has `param`, `FastAPI` has `loc`, a path below
+    /// the body.
     fn add_place(&mut self, place: Option<&Value>) {
         let name = match place {
             Some(Value::String(name)) => name.clone(),

@@ -1,8 +1,8 @@
 //! The messages of a request in the order and the roles that its server takes.
 //!
-//! In: the conversation as the request machine keeps it, which is valid as it is, and the swaps that its server asked for. Out:
-//! the same words in other places. Nothing is left out and nothing said that was not said, but for the line before a result
-//! that is told as text.
+//! In: the conversation as the request machine keeps it, which is valid as it is, and the swaps that its server asked
+//! for. Out: the same words in other places. Nothing is left out and nothing said that was not said, but for the line
+//! before a result that is told as text.
 
 use std::borrow::Cow;
 
@@ -103,7 +103,12 @@ fn as_pairs(messages: &[Message]) -> Vec<Message> {
                 content: std::mem::take(&mut content),
                 tool_calls: vec![call.clone()],
             });
-            let is_its = |result: &&mut Option<Message>| matches!(result, Some(Message::Tool { tool_call_id, .. }) if *tool_call_id == call.id);
+            let is_its = |result: &&mut Option<Message>| match result {
+                Some(Message::Tool { tool_call_id, .. }) => *tool_call_id == call.id,
+                Some(Message::System { .. } | Message::User { .. } | Message::Assistant { .. }) | None => {
+                    false
+                }
+            };
             paired.extend(results.iter_mut().find(is_its).and_then(Option::take));
         }
         // Results of no call of this message: not ours to lose.

@@ -1,10 +1,11 @@
 //! Other forms of a request, for servers that refuse the first.
 //!
-//! In: the form that was sent, the body that came of it, and what the server said. Out: one [`Swap`], or none. Each is made at most once,
-//! since it stays in the form from then on: a request is sent at most once more for each of them.
+//! In: the form that was sent, the body that came of it, and what the server said. Out: one [`Swap`], or none. Each
+//! is made at most once, since it stays in the form from then on: a request is sent at most once more for each of
+//! them.
 //!
-//! A refusal is known by what it names. What people write into their prompts cannot be taken for one: only the server's message is
-//! looked at, and only a member that was sent can have been refused.
+//! A refusal is known by what it names. What people write into their prompts cannot be taken for one: only the
+//! server's message is looked at, and only a member that was sent can have been refused.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -71,6 +72,27 @@ impl Swap {
             Self::SystemAsUser => "with the system messages in the user's",
             Self::PlainRoles => "with calls and results as text",
             Self::NoTools => "without tools, which are told in the text",
+        }
+    }
+
+    /// What a server says that makes it.
+    pub fn cause(self) -> &'static str {
+        match self {
+            Self::NoStreamOptions => "400 or 422 that names `stream_options`",
+            Self::TokenLimit => {
+                "400 or 422 that names the one that was sent, and does not merely find its value too large"
+            }
+            Self::NoParallelToolCalls => "400 or 422 that names `parallel_tool_calls`",
+            Self::NoProgress => "400 or 422 that names `cache_prompt` or `return_progress`",
+            Self::ToolAlone => "400 or 422 that names `tool_choice`, which was an object; OpenRouter's 404",
+            Self::NoToolChoice => "400 or 422 that names `tool_choice`, which was a word",
+            Self::CallPairs => "a template that supports single tool calls only",
+            Self::SystemFirst => {
+                "a template that wants its system message first, or roles that alternate, while there are several"
+            }
+            Self::SystemAsUser => "a template without a system role",
+            Self::PlainRoles => "a template whose roles must alternate, and calls in the conversation",
+            Self::NoTools => "a model that does not support tools, under `:fallback on` alone",
         }
     }
 
@@ -157,8 +179,8 @@ pub fn refuses_tools(message: &str) -> bool {
     NO_TOOLS.iter().any(|phrase| said.contains(phrase))
 }
 
-/// What to send instead of `sent`, which was made in `form` and refused with `error`. `None`: nothing else is known that might
-/// help. Tools are left out only where calls are read from unmarked text, too.
+/// What to send instead of `sent`, which was made in `form` and refused with `error`. `None`: nothing else is known
+/// that might help. Tools are left out only where calls are read from unmarked text, too.
 pub fn next_swap(form: BodyForm, sent: &Value, error: &ServerError, fallback: Fallback) -> Option<Swap> {
     let status = error.code.unwrap_or_default();
     let said = error.message.to_ascii_lowercase();
@@ -175,7 +197,9 @@ pub fn next_swap(form: BodyForm, sent: &Value, error: &ServerError, fallback: Fa
     if has("tools") && fallback == Fallback::On && is_new(Swap::NoTools) && refuses_tools(&said) {
         return Some(Swap::NoTools);
     }
-    if !matches!(status, 400 | 422) {
+    // OpenRouter looks for a provider that takes all that was asked for.
+    let is_unrouted = status == 404 && said.contains("no endpoints found that support");
+    if !matches!(status, 400 | 422) && !is_unrouted {
         return None;
     }
     if (names("stream_options") || (has("stream_options") && said.contains("include_usage")))
@@ -264,6 +288,8 @@ mod tests {
                 "Invalid tool_choice type: 'object'. Supported string values: none, auto, required",
                 Some(Swap::ToolAlone),
             ),
+            (404, "No endpoints found that support the provided 'tool_choice' value.", Some(Swap::ToolAlone)),
+            (404, "no such model: tool_choice", None),
             (400, pairs, Some(Swap::CallPairs)),
             (
                 500,

@@ -1,8 +1,8 @@
 //! Prompts that a server cut off without a word.
 //!
-//! Ollama drops the oldest part of a conversation that does not fit, the tools and the system message as it may be, and answers as if
-//! nothing were missing (ollama/ollama#18107, 2026-10). The token counts give it away: a prompt that fills its context to the brim, or one whose
-//! bytes cannot have fitted.
+//! Ollama drops the oldest part of a conversation that does not fit, the tools and the system message as it may be,
+//! and answers as if nothing were missing (ollama/ollama#18107). The token counts give it away: a prompt that fills
+//! its context to the brim, or one whose bytes cannot have fitted.
 
 use serde_json::Value;
 

@@ -119,7 +119,7 @@ pub const BIOS_PLACEHOLDERS: [&str; 6] =
 pub struct Timers {
     /// TCP and TLS.
     pub connect: Duration,
-    /// Response headers; `None`: 30 s, and 10 min for a llama.cpp server, which queues without a word.
+    /// Response headers; `None`: 30 s, and 10 min where a request waits for a slot or a model without a word.
     pub headers: Option<Duration>,
     /// Longest time without a byte.
     pub stall: Duration,

@@ -1,11 +1,13 @@
 //! Whose server it is, and what it tells of itself.
 //!
-//! In: a base URL, the answer to `GET {base}/models`, the model's name. Out: its [`Capabilities`] and what they were found by. The worker's
-//! `:dialect` is believed before anything else; then the host, then what the list of models says, and only then pages that one server alone has,
-//! all asked at once. What a dialect tells more is asked last, again at once. Nothing here fails: what is not told is not known.
+//! In: a base URL, the answer to `GET {base}/models`, the model's name. Out: its [`Capabilities`] and what they were
+//! found by. The worker's `:dialect` is believed before anything else; then the host, then what the list of models
+//! says, and only then pages that one server alone has, all asked at once. What a dialect tells more is asked last,
+//! again at once. Nothing here fails: what is not told is not known.
 //!
-//! Sources: tools/server/README.md of ggml-org/llama.cpp (`/props`, `/slots`), docs/api.md of ollama/ollama (`/api/version`, `/api/show`, `/api/ps`),
-//! lmstudio.ai/docs/developer/rest/endpoints (`/api/v0/models`), docs.vllm.ai (`owned_by`, `max_model_len`, `/version`), 2026-10.
+//! Sources: tools/server/README.md of ggml-org/llama.cpp (`/props`, `/slots`), docs/api.md of ollama/ollama
+//! (`/api/version`, `/api/show`, `/api/ps`), lmstudio.ai/docs/developer/rest/endpoints (`/api/v0/models`),
+//! docs.vllm.ai (`owned_by`, `max_model_len`, `/version`); llama.cpp's pages as a real server showed them, 2026-11.
 
 use std::fmt;
 
@@ -123,8 +125,8 @@ pub(super) fn is_version(part: &str) -> bool {
     part.starts_with('v') && part.chars().nth(1).is_some_and(|c| c.is_ascii_digit())
 }
 
-/// Finds out whose server `base` is. `models` is what it answered to `GET {base}/models`, if it was asked; `model` is the one that will
-/// be used.
+/// Finds out whose server `base` is. `models` is what it answered to `GET {base}/models`, if it was asked; `model` is
+/// the one that will be used.
 pub(super) async fn detect(
     prober: &Prober<'_>,
     base: &Url,
@@ -132,10 +134,8 @@ pub(super) async fn detect(
     model: Option<&str>,
     told: Option<Dialect>,
 ) -> Detected {
-    let known = told
-        .map(|dialect| (dialect, Evidence::Told))
-        .or_else(|| of_host(base).map(|dialect| (dialect, Evidence::Host)))
-        .or_else(|| models.and_then(of_models));
+    let glance = || at_a_glance(base, models).map(|found| (found.server.dialect, found.evidence));
+    let known = told.map(|dialect| (dialect, Evidence::Told)).or_else(glance);
     let (dialect, evidence) = match (known, models) {
         (Some(known), _) => known,
         // Somebody is there, and does not say who.
@@ -165,6 +165,13 @@ pub(super) async fn detect(
         Dialect::OpenAi | Dialect::Vllm | Dialect::OpenRouter => {}
     }
     Detected { server, evidence }
+}
+
+/// What is known without a further question: by the host, or by what the list of models says.
+pub(super) fn at_a_glance(base: &Url, models: Option<&Answer>) -> Option<Detected> {
+    let known = of_host(base).map(|dialect| (dialect, Evidence::Host));
+    let (dialect, evidence) = known.or_else(|| models.and_then(of_models))?;
+    Some(Detected { server: Capabilities::of(dialect), evidence })
 }
 
 /// What the `Server` header and the list of models say.

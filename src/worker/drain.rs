@@ -1,10 +1,12 @@
 //! Slots of a server that still work on a prompt whose client has gone.
 //!
-//! llama.cpp finishes a prompt before it looks whether anybody waits for it (25 s were measured for 7,000 tokens), and a request that is sent
-//! meanwhile waits behind it. So an exchange that is given up before its first token costs the worker a slot until `/slots` shows an idle one for it,
-//! a minute at most; where there is no such page, five seconds. During generation a slot is free at once.
+//! llama.cpp finishes a prompt before it looks whether anybody waits for it (25 s were measured for 7,000 tokens),
+//! and a request that is sent meanwhile waits behind it. So an exchange that is given up before its first token costs
+//! the worker a slot until `/slots` shows an idle one for it, a minute at most; where there is no such page, five
+//! seconds. During generation a slot is free at once.
 //!
-//! Every [`Exchange`] that is dropped open drains, however it came to that; every drain ends with its task, however that ends.
+//! Every [`Exchange`] that is dropped open drains, however it came to that; every drain ends with its task, however
+//! that ends.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,10 +14,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::drive::Drive;
 use super::handle::Shared;
-use super::record::lock;
+use super::record::{Record, lock};
 use super::transport::{Look, Page};
-use crate::chat::{Capabilities, Feature};
+use crate::chat::Feature;
 
 /// No slot is kept back for longer.
 const MAX_DRAIN: Duration = Duration::from_secs(60);
@@ -27,30 +30,38 @@ const LAST_STEP: Duration = Duration::from_secs(1);
 
 /// A request that the server may be working on.
 pub(super) struct Exchange {
-    shared: Option<Arc<Shared>>,
+    open: Option<(Arc<Shared>, Arc<Record>)>,
 }
 
 impl Exchange {
     /// A request is about to be sent.
-    pub(super) fn begin(shared: &Arc<Shared>, server: Capabilities, is_replay: bool) -> Self {
-        let keeps_slot = server.lacks(Feature::FreeOnDisconnect);
-        Self { shared: (keeps_slot && !is_replay).then(|| Arc::clone(shared)) }
+    pub(super) fn begin(task: &Drive) -> Self {
+        let keeps_slot = task.server.lacks(Feature::FreeOnDisconnect);
+        let is_open = keeps_slot && !task.clock.is_recorded();
+        Self { open: is_open.then(|| (Arc::clone(&task.shared), Arc::clone(&task.record))) }
     }
 
     /// The server answered with a token or an error, or is gone: a disconnect costs nothing from now on.
     pub(super) fn settle(&mut self) {
-        self.shared = None;
+        self.open = None;
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let Some(shared) = self.shared.take() else { return };
+        let Some((shared, record)) = self.open.take() else { return };
         // Without a runtime there is nobody left to submit to.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         lock(&shared.registry).begin_drain();
         let held = Held(Arc::downgrade(&shared));
-        runtime.spawn(drain(held));
+        runtime.spawn(async move {
+            // Until then the request counts twice.
+            while !record.gave_back() {
+                tokio::time::sleep(FIRST_STEP).await;
+            }
+            drop(record);
+            drain(held).await;
+        });
     }
 }
 
@@ -61,6 +72,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         if let Some(shared) = self.0.upgrade() {
             lock(&shared.registry).end_drain();
+            shared.drained.notify_waiters();
         }
     }
 }
@@ -108,5 +120,5 @@ fn has_idle_slot(slots: &Value, shared: &Shared) -> bool {
     let used = registry.in_flight() + registry.draining();
     let wanted = shared.config.slots.saturating_sub(used) + 1;
     // A worker may have more slots than its server: those wait there, and were never idle.
-    idle >= wanted.min(slots.len().saturating_sub(registry.in_flight()))
+    idle >= wanted.min(slots.len().saturating_sub(registry.in_flight())).max(1)
 }

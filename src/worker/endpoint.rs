@@ -17,6 +17,9 @@ const LOCAL: [&str; 2] = ["http://127.0.0.1:8080/v1", "http://127.0.0.1:11434/v1
 /// A server that does not answer a probe in this time is asked nothing more.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
+/// One that answered is asked for more, and need not answer that.
+const MORE_LIMIT: Duration = Duration::from_secs(2);
+
 /// The model's name where no server told one; servers with a single model take any.
 const ANY_MODEL: &str = "default";
 
@@ -80,7 +83,8 @@ pub enum EndpointError {
     Invalid(String),
 }
 
-/// Settles endpoint, model and dialect. A configured endpoint is taken at its word: if it does not answer, the request says so.
+/// Settles endpoint, model and dialect. A configured endpoint is taken at its word: if it does not answer, the
+/// request says so.
 ///
 /// # Errors
 /// When nothing is configured and nothing listens, or the URL is none.
@@ -100,7 +104,7 @@ pub async fn find_endpoint(options: EndpointOptions) -> Result<Endpoint, Endpoin
         }
         let prober = prober(client, &options, options.key.as_deref());
         let models = prober.get(&url).await.ok();
-        return Ok(ask_more(base, &prober, &options, models).await);
+        return Ok(ask_more(base, prober, &options, models).await);
     }
     for base in LOCAL {
         let url = endpoint_url(base, "models").map_err(EndpointError::Invalid)?;
@@ -109,7 +113,7 @@ pub async fn find_endpoint(options: EndpointOptions) -> Result<Endpoint, Endpoin
         let mut prober = prober(client, &options, None);
         if let Some(models) = prober.get(&url).await.ok().filter(is_model_server) {
             prober.key = options.key.as_deref();
-            return Ok(ask_more(base, &prober, &options, Some(models)).await);
+            return Ok(ask_more(base, prober, &options, Some(models)).await);
         }
     }
     Err(EndpointError::NotFound)
@@ -131,14 +135,15 @@ fn prober<'k>(client: Client, options: &EndpointOptions, key: Option<&'k str>) -
 /// Finds out whose server it is, if somebody answered.
 async fn ask_more(
     base: &str,
-    prober: &Prober<'_>,
+    mut prober: Prober<'_>,
     options: &EndpointOptions,
     models: Option<Answer>,
 ) -> Endpoint {
+    prober.limit = MORE_LIMIT;
     let first = models.as_ref().and_then(|models| first_model(models, &prober.redactor));
     let model = options.model.as_deref().or(first.as_deref());
     let found = match (Url::parse(base.trim()), &models) {
-        (Ok(url), Some(models)) => detect(prober, &url, Some(models), model, options.dialect).await,
+        (Ok(url), Some(models)) => detect(&prober, &url, Some(models), model, options.dialect).await,
         // Nobody answers: nothing is asked again.
         (Ok(_), None) | (Err(_), _) => match options.dialect {
             Some(dialect) => Detected { server: Capabilities::of(dialect), evidence: Evidence::Told },

@@ -1,15 +1,15 @@
 //! What a server says of itself, asked for a person: whether it answers, which models it has, whose it is, and what it
 //! knows of its context and its chat template. No model is asked anything.
 //!
-//! A request takes an endpoint at its word and reports what comes of it ([`find_endpoint`](super::find_endpoint)); here every
-//! way in which a base URL is wrong has its own word. `max_model_len` as vLLM lists it.
+//! A request takes an endpoint at its word and reports what comes of it ([`find_endpoint`](super::find_endpoint));
+//! here every way in which a base URL is wrong has its own word. `max_model_len` as vLLM lists it.
 
 use std::time::Duration;
 
 use reqwest::Url;
 use serde_json::Value;
 
-use super::detect::{Detected, detect, is_version};
+use super::detect::{Detected, at_a_glance, detect, is_version};
 use super::http::{build_client, endpoint_url};
 use super::probe::{Answer, ProbeError, Prober};
 use super::redact::Redactor;
@@ -26,6 +26,8 @@ pub struct Examination {
     pub models: Result<Vec<Model>, ProbeError>,
     /// Whose it is, and what it told of itself.
     pub found: Detected,
+    /// What it says it is, where that is not what it was said to be.
+    pub contradicts: Option<Detected>,
 }
 
 /// A model that a server lists.
@@ -61,7 +63,7 @@ impl std::fmt::Debug for ExamineOptions<'_> {
 
 /// Asks the base URL `base` (`/v1` included). Each question may take `limit`.
 pub async fn examine_endpoint(base: &str, options: ExamineOptions<'_>, limit: Duration) -> Examination {
-    let failed = |error| Examination { models: Err(error), found: Detected::default() };
+    let failed = |error| Examination { models: Err(error), found: Detected::default(), contradicts: None };
     let key = options.key.filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic()));
     let redactor = Redactor::new(key);
     let url = match endpoint_url(base, "models") {
@@ -84,11 +86,13 @@ pub async fn examine_endpoint(base: &str, options: ExamineOptions<'_>, limit: Du
         models => models,
     };
     // What does not answer like an API is not asked for more.
-    let found = match (&models, base_url(&url)) {
-        (Ok(_), Some(base)) => detect(&prober, &base, Some(&answer), options.model, options.dialect).await,
-        (Ok(_), None) | (Err(_), _) => Detected::default(),
+    let Some(base) = base_url(&url).filter(|_| models.is_ok()) else {
+        return Examination { models, found: Detected::default(), contradicts: None };
     };
-    Examination { models, found }
+    let found = detect(&prober, &base, Some(&answer), options.model, options.dialect).await;
+    let says = options.dialect.and_then(|_| at_a_glance(&base, Some(&answer)));
+    let contradicts = says.filter(|says| says.server.dialect != found.server.dialect);
+    Examination { models, found, contradicts }
 }
 
 /// The base of its list of models.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +39,8 @@ pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     /// How requests are written that the server takes.
     pub(super) learned: Mutex<Swaps>,
+    /// Told where a slot that was kept back is not any more.
+    pub(super) drained: Notify,
     replay: Option<Arc<ReplayTransport>>,
     pub(super) stopped: CancellationToken,
     condition: Arc<watch::Sender<Condition>>,
@@ -108,6 +110,7 @@ impl Worker {
             transport,
             registry: Mutex::default(),
             learned: Mutex::default(),
+            drained: Notify::new(),
             replay,
             stopped: CancellationToken::new(),
             condition: Arc::new(watch::Sender::new(condition)),
@@ -231,6 +234,20 @@ impl Worker {
     /// Slots that are kept back, since the server still works on prompts that were given up.
     pub fn draining(&self) -> usize {
         lock(&self.shared.registry).draining()
+    }
+
+    /// Waits until none is kept back: a minute at most after the last request was given up.
+    pub async fn drained(&self) {
+        loop {
+            let drained = self.shared.drained.notified();
+            tokio::pin!(drained);
+            // Before the look: the last one may come back between look and wait.
+            drained.as_mut().enable();
+            if self.draining() == 0 {
+                return;
+            }
+            drained.await;
+        }
     }
 
     /// Whether it takes requests.

@@ -1,4 +1,5 @@
-//! Questions to a server that cost nothing: `GET` of a page, bounded in time and bytes, the key taken out of what comes back.
+//! Questions to a server that cost nothing: `GET` of a page, bounded in time and bytes, the key taken out of what
+//! comes back.
 //!
 //! Every answer is a stranger's: at most 4 MiB of it are read, and what is shown of it is one short line.
 

@@ -156,6 +156,11 @@ impl Record {
         !self.gave_back.swap(true, Ordering::AcqRel)
     }
 
+    /// Whether its slot was given back.
+    pub(super) fn gave_back(&self) -> bool {
+        self.gave_back.load(Ordering::Acquire)
+    }
+
     /// Ends a request whose driver is lost, with what its events hold.
     pub(super) fn abandon(&self, failure: Failure) {
         let mut outcome = Outcome {

@@ -1,7 +1,8 @@
 //! One model turn: a request out, a reply in, under every timer.
 //!
-//! Here are the attempts: what is sent again, and in which form. `reply` reads what comes back, `failure` words what went wrong.
-//! Source of the statuses: those that name a passing state; a 500 of llama.cpp's about tools or arguments stays one for ever.
+//! Here are the attempts: what is sent again, and in which form. `reply` reads what comes back, `failure` words what
+//! went wrong. Source of the statuses: those that name a passing state; a 500 of llama.cpp's about tools or arguments
+//! stays one for ever.
 
 mod failure;
 mod managed;
@@ -29,7 +30,8 @@ const MAX_ATTEMPTS: u32 = 4;
 const MAX_ATTEMPTS_LOADING: u32 = 130;
 /// A model is given this long to be loaded.
 const LOADING_LIMIT: Duration = Duration::from_secs(10 * 60);
-/// The longest wait between two looks at a server that loads.
+/// The shortest and the longest wait between two looks at a server that loads.
+const MIN_DELAY_LOADING: Duration = Duration::from_millis(100);
 const MAX_DELAY_LOADING: Duration = Duration::from_secs(5);
 /// The first wait between tries; it doubles.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
@@ -63,6 +65,8 @@ struct Turn<'a> {
     toolbox: &'a Toolbox,
     /// When the whole request must be over.
     total: Option<Instant>,
+    /// How often it was sent again as it was; another form is no other try.
+    retries: u32,
     /// Since when the server says that it is loading.
     loading_since: Option<Instant>,
     delay: Duration,
@@ -77,7 +81,8 @@ pub(super) async fn stream(
     form: &mut BodyForm,
     total: Option<Instant>,
 ) {
-    let mut turn = Turn { task, run, toolbox, total, loading_since: None, delay: FIRST_DELAY };
+    let (loading_since, delay) = (None, FIRST_DELAY);
+    let mut turn = Turn { task, run, toolbox, total, retries: 0, loading_since, delay };
     // Over or not, the machine knows.
     let _: Result<(), Over> = turn.play(&request, form).await;
 }
@@ -93,12 +98,14 @@ impl Turn<'_> {
                 Ok(open) if (200..300).contains(&open.incoming.status) => {
                     self.learn(*form);
                     // Should the reply turn out empty, this asks for the reason.
-                    let whole = request.encode_body(BodyForm { stream: false, ..*form });
-                    let probe = Outgoing { turn, attempt: attempt + 1, api: form.api, body: whole };
+                    let probe = || {
+                        let body = request.encode_body(BodyForm { stream: false, ..*form });
+                        Outgoing { turn, attempt: attempt + 1, api: form.api, body }
+                    };
                     return self.read_reply(&body, probe, open).await;
                 }
                 Ok(open) => self.judge_refusal(*form, &body, attempt, open).await?,
-                Err(TransportError::Connect { message, refused: true }) if attempt < MAX_ATTEMPTS => {
+                Err(TransportError::Connect { message, refused: true }) if self.may_retry() => {
                     let wait = jitter(self.delay / 2, self.task.id_seed, turn, attempt);
                     Again::After { wait, reason: message, is_loading: false }
                 }
@@ -108,7 +115,7 @@ impl Turn<'_> {
                 Again::As(swap, reason) => {
                     // For the later turns, too: the server will not have learned it by then.
                     form.swaps = form.swaps.with(swap);
-                    let detail = format!("{reason}; sent again {}", swap.describe());
+                    let detail = format!("sent again {}: {reason}", swap.describe());
                     self.task
                         .publish_own(self.run, Event::Retry { attempt: attempt + 1, delay_ms: 0, detail });
                     if swap == Swap::NoTools {
@@ -122,6 +129,7 @@ impl Turn<'_> {
                     let event = Event::Retry { attempt: attempt + 1, delay_ms, detail: reason };
                     self.task.publish_own(self.run, event);
                     self.wait(wait, is_loading).await?;
+                    self.retries += 1;
                     self.delay = (self.delay * 2).min(MAX_DELAY);
                 }
             }
@@ -153,7 +161,7 @@ impl Turn<'_> {
         }
         let is_loading = status == 503 && error.message.contains("Loading model");
         let is_retried = matches!(status, 408 | 409 | 429 | 503)
-            && (attempt < MAX_ATTEMPTS || (is_loading && self.may_load_on(attempt)))
+            && if is_loading { self.may_load_on(attempt) } else { self.may_retry() }
             && retry_after.is_none_or(|wait| wait <= MAX_DELAY);
         if is_retried {
             let (turn, _) = self.run.turn();
@@ -176,6 +184,10 @@ impl Turn<'_> {
         self.feed(&mut vec![ChatEvent::Ended { reply: Reply::failed(error) }]);
     }
 
+    fn may_retry(&self) -> bool {
+        self.retries + 1 < MAX_ATTEMPTS
+    }
+
     /// Whether a server that loads is waited for any longer.
     fn may_load_on(&mut self, attempt: u32) -> bool {
         let since = self.loading_since.get_or_insert_with(Instant::now);
@@ -193,9 +205,10 @@ impl Turn<'_> {
         let pause = async {
             tokio::time::sleep(wait).await;
             let is_in_time = || since.is_some_and(|since| since.elapsed() < LOADING_LIMIT);
+            let step = wait.clamp(MIN_DELAY_LOADING, MAX_DELAY_LOADING);
             while is_loading && is_in_time() {
                 match transport.look(Page::Health).await {
-                    Look::Seen(503, _) | Look::Silent => tokio::time::sleep(wait).await,
+                    Look::Seen(503, _) | Look::Silent => tokio::time::sleep(step).await,
                     // A server without that page is asked by the request itself.
                     Look::Seen(..) | Look::Missing => return,
                 }
@@ -233,7 +246,7 @@ impl Turn<'_> {
         let task = self.task;
         let Outgoing { turn, attempt, ref body, .. } = outgoing;
         task.write(|at_ms| Line::Request { turn, attempt, at_ms, body: body.clone() });
-        let mut exchange = Exchange::begin(&task.shared, task.server, task.clock.is_recorded());
+        let mut exchange = Exchange::begin(task);
         let sent = tokio::select! {
             biased;
             () = task.cancel.cancelled() => return Err(self.give_up()),

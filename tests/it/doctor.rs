@@ -341,9 +341,44 @@ fn what_a_llama_cpp_server_says_of_itself_is_weighed() {
     );
     let nothing = said(Value::Null, &[]);
     assert!(nothing.of("template").is_empty() && nothing.of("context").is_empty(), "{nothing:?}");
+    good.says("endpoint", "ok", &["answers"]);
     // As vLLM lists it.
     let vllm = Server::pages(|_| json_page(&json!({"data": [{"id": "m", "max_model_len": 8192}]})));
     doctor(&project, &["--endpoint", &vllm.endpoint()], &[]).says("context", "ok", &["8192 tokens"]);
+}
+
+#[test]
+fn the_dialect_is_named_with_what_it_was_found_by() {
+    let owned = |owner: &'static str| {
+        Server::pages(move |request| match request.line.as_str() {
+            "GET /v1/models" => json_page(&json!({"data": [{"id": "m", "owned_by": owner}]})),
+            "GET /api/version" if owner == "library" => json_page(&json!({"version": "0.12.6"})),
+            "POST /api/show" | "GET /api/ps" => json_page(&Value::Null),
+            _ => Answer::error(404, &[], "no such route"),
+        })
+    };
+    let project = Project::empty();
+    for (owner, parts) in [
+        ("vllm", &["vLLM by the owner of its models, vllm"][..]),
+        ("library", &["Ollama by its /api/version"]),
+        ("me", &["taken for the OpenAI API since nothing tells it apart"]),
+    ] {
+        let server = owned(owner);
+        doctor(&project, &["--endpoint", &server.endpoint()], &[]).says("dialect", "ok", parts);
+    }
+    // What the worker says is believed, and doubted aloud.
+    let server = owned("vllm");
+    let worker = |dialect: &str| {
+        let spec = format!("(defworker :name \"w\" :endpoint \"{}\" :dialect {dialect})", server.endpoint());
+        project.write("specs/w.eld", spec);
+        doctor(&project, &[], &[])
+    };
+    worker("vllm").says("dialect", "ok", &["vLLM as :dialect says"]);
+    worker("ollama").says(
+        "dialect",
+        "warning",
+        &["Ollama as :dialect says, and the server says otherwise: vLLM", "|leave :dialect out"],
+    );
 }
 
 #[test]

@@ -18,14 +18,19 @@ fn root() -> PathBuf {
 }
 
 /// A server; it ends when its standard input does, so at the latest with this process.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     _lifeline: ChildStdin,
-    endpoint: String,
+    pub(crate) endpoint: String,
 }
 
 impl Server {
     fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// With arguments of `tests/real/serve.py`.
+    pub(crate) fn start_with(arguments: &[&str]) -> Option<Self> {
         let folder = root().join("tests/real");
         let python = folder.join(".venv/bin/python");
         if !folder.join(".venv/installed").exists() {
@@ -40,6 +45,7 @@ impl Server {
         }
         let mut child = Command::new(python)
             .arg(folder.join("serve.py"))
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bench;
+mod detect;
+mod dialects;
+mod drain;
 mod ends;
 #[cfg(unix)]
 pub(crate) mod managed;
@@ -11,8 +14,10 @@ mod replay;
 mod responses;
 mod scripted;
 mod secrets;
+mod servers_page;
 mod sessions;
 mod slots;
+mod swaps;
 mod timers;
 mod turns;
 mod wire;

@@ -165,7 +165,13 @@ fn tell(
     };
     let base = shown(&server.base);
     let mut lines = vec![Line::ok("endpoint", format!("{base} ({source}) answers"))];
-    lines.push(Line::ok("dialect", found.found.to_string()));
+    lines.push(match &found.contradicts {
+        Some(says) => {
+            let message = format!("{}, and the server says otherwise: {says}", found.found);
+            Line::warning("dialect", message, "leave :dialect out, unless you know better")
+        }
+        None => Line::ok("dialect", found.found.to_string()),
+    });
     lines.push(key_line(server));
     for worker in &server.workers {
         let named = options.model.as_ref().or(worker.model.as_ref());

@@ -32,13 +32,15 @@ impl Turn<'_> {
     pub(super) async fn read_reply(
         &mut self,
         sent: &Value,
-        probe: Outgoing,
+        probe: impl FnOnce() -> Outgoing,
         mut open: Open,
     ) -> Result<(), Over> {
         let task = self.task;
         let url = task.url();
-        let mut decoder =
-            StreamDecoder::new(probe.api, self.toolbox.tools.iter().map(|tool| tool.name.clone()));
+        let mut decoder = StreamDecoder::new(
+            task.shared.config.api,
+            self.toolbox.tools.iter().map(|tool| tool.name.clone()),
+        );
         let mut guard = EchoGuard::default();
         let mut events = Vec::new();
         let end = self.read_body(&mut open, &mut decoder, &mut guard).await?;
@@ -187,7 +189,11 @@ impl Turn<'_> {
     }
 
     /// Ends the request by a reply in which nothing was said.
-    async fn fail_empty(&mut self, notes: StreamNotes, probe: Outgoing) -> Result<Over, Over> {
+    async fn fail_empty(
+        &mut self,
+        notes: StreamNotes,
+        probe: impl FnOnce() -> Outgoing,
+    ) -> Result<Over, Over> {
         let url = self.task.url();
         let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
             format!(
@@ -195,7 +201,7 @@ impl Turn<'_> {
                  as a rule"
             )
         } else {
-            let reason = self.explain_empty(probe).await?;
+            let reason = self.explain_empty(probe()).await?;
             format!("{url} answered 200 with an empty stream{reason}")
         };
         Ok(self.fail(Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail)))

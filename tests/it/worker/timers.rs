@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use deftool::chat::Capabilities;
 use deftool::request::{Event, FailReason};
-use deftool::spec::Dialect;
+use deftool::spec::{Dialect, Timers};
 use deftool::tool::ToolCall;
 use deftool::worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
@@ -54,8 +54,19 @@ fn ends(kind: &str, seconds: u64, text: &str) -> (String, u64, String) {
     (kind.to_owned(), seconds, text.to_owned())
 }
 
+#[test]
+fn the_defaults_are_those_that_are_documented() {
+    let seconds = Duration::from_secs;
+    let Timers { connect, headers, stall, first_token, token_stall, tool, total } = Timers::default();
+    assert_eq!((connect, headers, total), (seconds(3), None, None));
+    assert_eq!(
+        (stall, first_token, token_stall, tool),
+        (seconds(120), seconds(1800), seconds(120), seconds(30))
+    );
+}
+
 #[tokio::test(start_paused = true)]
-async fn no_head_ends_the_request_and_a_server_that_queues_without_a_word_is_given_longer() {
+async fn headers_30_s_and_10_min_where_a_request_queues_without_a_word() {
     for (dialect, limit) in [
         (Dialect::OpenAi, 30),
         (Dialect::Vllm, 30),
@@ -81,21 +92,21 @@ async fn no_head_ends_the_request_and_a_server_that_queues_without_a_word_is_giv
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_comes_in_time_is_waited_for() {
+async fn headers_that_come_in_time_are_waited_for() {
     let reply = Reply { after: Some(Duration::from_secs(29)), ..Reply::with([text("late"), last()]) };
     let worker = Worker::start(config(), echo(), Scripted::new([reply]));
     assert_eq!(ask_for_hours(&worker).await.text(), "late");
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_after_bytes_ends_the_request_by_the_byte_clock() {
+async fn stall_no_byte_at_all_after_the_headers_and_any_byte_counts() {
     assert_eq!(play([Piece::Silence]).await, ends("stall_timeout", 120, ""));
     let pieces = [comment(), wait(100), comment(), Piece::Silence];
     assert_eq!(play(pieces).await, ends("stall_timeout", 220, ""));
 }
 
 #[tokio::test(start_paused = true)]
-async fn comments_keep_the_byte_clock_alive_and_not_the_token_clock() {
+async fn first_token_and_token_stall_hold_whatever_comments_arrive() {
     let comments = || std::iter::repeat_n([wait(30), comment()], 200).flatten();
     // Before the first token: 30 minutes.
     assert_eq!(play(comments()).await, ends("first_token_timeout", 1800, ""));
@@ -108,7 +119,7 @@ async fn comments_keep_the_byte_clock_alive_and_not_the_token_clock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_with_the_prompt_resets_the_wait_for_the_first_token() {
+async fn first_token_is_waited_for_while_the_prompt_makes_progress() {
     let slow = |count: u64| (0..count).flat_map(|number| [wait(100), progress(number)]);
     let long = slow(40).chain([text("at last"), last()]);
     assert_eq!(play(long).await, ends("completed", 4000, "at last"));
@@ -118,7 +129,7 @@ async fn progress_with_the_prompt_resets_the_wait_for_the_first_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_and_reasoning_are_tokens() {
+async fn token_stall_counts_calls_and_reasoning_as_tokens() {
     let reasoning = json!({"choices": [{"index": 0, "delta": {"reasoning_content": "hm "}}]});
     let arguments = json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": " "}}]}}]});
     for token in [reasoning, arguments] {
@@ -161,7 +172,7 @@ async fn after_the_finish_reason_an_open_connection_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tools_own_limit_wins_over_the_workers() {
+async fn tool_one_call_and_the_tools_own_limit_wins() {
     for (tool, limit) in [("look", Duration::from_secs(30)), ("slow", Duration::from_millis(50))] {
         let called = Reply::with([
             text("so far"),
@@ -186,7 +197,7 @@ async fn a_tools_own_limit_wins_over_the_workers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_limit_of_the_whole_request_holds_wherever_it_is() {
+async fn total_the_whole_request_wherever_it_is() {
     let config = || with_timers(|timers| timers.total = Some(Duration::from_secs(10)));
     let slow_tool = || {
         toolbox(FakeTools(|_: ToolCall, _| async {
@@ -226,7 +237,7 @@ async fn the_limit_of_the_whole_request_holds_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn a_stall_on_a_real_socket_disconnects() {
+async fn stall_disconnects_a_real_socket() {
     let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
     let worker = worker(&server, with_timers(|timers| timers.stall = Duration::from_millis(100)));
     let ended = ask(&worker).await;
@@ -239,7 +250,7 @@ async fn a_stall_on_a_real_socket_disconnects() {
 /// The kernel completes connections up to the backlog by itself; one beyond it waits for ever.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_connection_that_is_not_accepted_ends_by_the_connect_limit() {
+async fn connect_tcp_that_nobody_accepts() {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();

@@ -1,0 +1,220 @@
+//! Whose server it is: told by what it says of itself, with few questions, whatever it answers.
+
+use std::time::{Duration, Instant};
+
+use deftool::chat::{Capabilities, DIALECTS};
+use deftool::spec::Dialect;
+use deftool::worker::{EndpointOptions, Evidence, find_endpoint};
+use serde_json::{Value, json};
+
+use crate::support::server::{Answer, Server};
+
+fn page(body: &Value) -> Answer {
+    Answer::whole(200, &[("content-type", "application/json")], &body.to_string())
+}
+
+fn list(owner: &str) -> Value {
+    json!({"object": "list", "data": [{"id": "m", "object": "model", "owned_by": owner, "max_model_len": 8192}]})
+}
+
+fn gone() -> Answer {
+    Answer::error(404, &[], "Not Found")
+}
+
+/// A server of which a function of method and path is told.
+fn pages(pages: impl Fn(&str) -> Option<Answer> + Send + Sync + 'static) -> Server {
+    Server::answering_all(move |_, request| pages(&request.line).unwrap_or_else(gone))
+}
+
+type Pages = fn(&str) -> Option<Answer>;
+
+/// Servers, each by what it answers; what it must be found by and known for.
+async fn find_all(cases: Vec<(&str, Pages, Evidence, Capabilities)>) {
+    for (name, told, evidence, expected) in cases {
+        let server = pages(told);
+        let options = EndpointOptions { endpoint: Some(server.endpoint()), ..EndpointOptions::default() };
+        let found = find_endpoint(options).await.unwrap().found;
+        assert_eq!((found.evidence, found.server), (evidence, expected), "{name}");
+        let asked = server.posts().len();
+        assert!(asked <= 7, "{name}: {asked} questions");
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_told_by_what_it_says_of_itself() {
+    let capable = |dialect| Capabilities { context: Some(8192), ..Capabilities::of(dialect) };
+    let llama = || Capabilities {
+        context: Some(4096),
+        parallel_calls: Some(false),
+        tools: Some(true),
+        slots_page: Some(true),
+        ..Capabilities::of(Dialect::LlamaCpp)
+    };
+    let cases: Vec<(&str, Pages, Evidence, Capabilities)> = vec![
+        (
+            "llama.cpp by its header, while it loads",
+            |line| (line == "GET /v1/models").then(|| Answer::whole(503, &[("server", "llama.cpp")], "{}")),
+            Evidence::ServerHeader,
+            Capabilities::of(Dialect::LlamaCpp),
+        ),
+        (
+            "llama.cpp by the owner",
+            |line| match line {
+                "GET /v1/models" => Some(page(&json!({"data": [{"id": "m", "owned_by": "llamacpp"}]}))),
+                "GET /props" => Some(page(&llama_props())),
+                _ => None,
+            },
+            Evidence::Owner("llamacpp"),
+            llama(),
+        ),
+        (
+            "llama.cpp behind a proxy",
+            |line| match line {
+                "GET /v1/models" => Some(page(&json!({"data": [{"id": "m", "owned_by": "me"}]}))),
+                "GET /props" => Some(page(&llama_props())),
+                _ => None,
+            },
+            Evidence::Page("/props"),
+            llama(),
+        ),
+        (
+            "vLLM by the owner",
+            |line| (line == "GET /v1/models").then(|| page(&list("vllm"))),
+            Evidence::Owner("vllm"),
+            capable(Dialect::Vllm),
+        ),
+        (
+            "vLLM by its version",
+            |line| match line {
+                "GET /v1/models" => Some(page(&list("us"))),
+                "GET /version" => Some(page(&json!({"version": "0.11.0"}))),
+                _ => None,
+            },
+            Evidence::Page("/version"),
+            capable(Dialect::Vllm),
+        ),
+    ];
+    find_all(cases).await;
+}
+
+#[tokio::test]
+async fn ollama_and_lm_studio_are_told_by_their_pages_and_others_by_nothing() {
+    let cases: Vec<(&str, Pages, Evidence, Capabilities)> = vec![
+        (
+            "Ollama, with the context that the model runs with",
+            |line| match line {
+                "GET /v1/models" => Some(page(&json!({"data": [{"id": "m:latest", "owned_by": "library"}]}))),
+                "GET /api/version" => Some(page(&json!({"version": "0.12.6"}))),
+                "POST /api/show" => Some(page(
+                    &json!({"parameters": "num_ctx 2048\nstop \"x\"", "capabilities": ["completion"]}),
+                )),
+                "GET /api/ps" => {
+                    Some(page(&json!({"models": [{"name": "m:latest", "context_length": 16384}]})))
+                }
+                _ => None,
+            },
+            Evidence::Page("/api/version"),
+            Capabilities { context: Some(16384), tools: Some(false), ..Capabilities::of(Dialect::Ollama) },
+        ),
+        (
+            "Ollama, with the context that is set",
+            |line| match line {
+                "GET /v1/models" => Some(page(&json!({"data": [{"id": "m", "owned_by": "library"}]}))),
+                "GET /api/version" => Some(page(&json!({"version": "0.12.6"}))),
+                "POST /api/show" => Some(page(
+                    &json!({"parameters": "stop \"x\"\nnum_ctx                        2048", "capabilities": ["tools"]}),
+                )),
+                _ => None,
+            },
+            Evidence::Page("/api/version"),
+            Capabilities { context: Some(2048), tools: Some(true), ..Capabilities::of(Dialect::Ollama) },
+        ),
+        (
+            "LM Studio",
+            |line| match line {
+                "GET /v1/models" => Some(page(&list("organization_owner"))),
+                "GET /api/v0/models" => Some(page(
+                    &json!({"data": [{"id": "m", "state": "loaded", "loaded_context_length": 6000}]}),
+                )),
+                _ => None,
+            },
+            Evidence::Owner("organization_owner"),
+            Capabilities { context: Some(6000), ..Capabilities::of(Dialect::LmStudio) },
+        ),
+        (
+            "somebody",
+            |line| {
+                (line == "GET /v1/models").then(|| page(&json!({"data": [{"id": "m", "owned_by": "me"}]})))
+            },
+            Evidence::Nothing,
+            Capabilities::of(Dialect::OpenAi),
+        ),
+        ("somebody without a list", |_| None, Evidence::Nothing, Capabilities::of(Dialect::OpenAi)),
+    ];
+    find_all(cases).await;
+}
+
+fn llama_props() -> Value {
+    json!({"default_generation_settings": {"n_ctx": 4096}, "endpoint_slots": true,
+        "chat_template_caps": {"supports_tools": true, "supports_parallel_tool_calls": false}})
+}
+
+#[tokio::test]
+async fn what_the_worker_says_is_believed_and_what_is_known_is_not_asked() {
+    let server = pages(|line| (line == "GET /v1/models").then(|| page(&list("vllm"))));
+    for dialect in DIALECTS {
+        let options = EndpointOptions {
+            endpoint: Some(server.endpoint()),
+            dialect: Some(dialect),
+            ..EndpointOptions::default()
+        };
+        let found = find_endpoint(options).await.unwrap().found;
+        assert_eq!((found.evidence, found.server.dialect), (Evidence::Told, dialect));
+    }
+    // Nobody could answer so soon, and nobody is asked.
+    for (base, dialect, expected) in [
+        ("https://api.openai.com/v1", None, Dialect::OpenAi),
+        ("https://openrouter.ai/api/v1", None, Dialect::OpenRouter),
+        ("https://example.invalid/v1", Some(Dialect::Vllm), Dialect::Vllm),
+    ] {
+        let options = EndpointOptions {
+            endpoint: Some(base.into()),
+            model: Some("m".into()),
+            dialect,
+            connect: Duration::from_nanos(1),
+            ..EndpointOptions::default()
+        };
+        let endpoint = find_endpoint(options).await.unwrap();
+        assert_eq!((endpoint.found.server.dialect, endpoint.model.as_str()), (expected, "m"));
+    }
+}
+
+/// Answers that no server should give: none of them breaks anything, takes long or passes the key on.
+#[tokio::test]
+async fn what_a_server_says_of_itself_is_believed_with_care() {
+    let key = "sk-very-secret";
+    let deep = "[".repeat(100_000);
+    let wide = "x".repeat(6 << 20);
+    for body in [
+        deep,
+        wide,
+        String::from("{\"data\": {}, \"version\": [], \"models\": 3}"),
+        String::from(
+            "{\"data\": [{\"id\": [], \"owned_by\": {}}], \"default_generation_settings\": {\"n_ctx\": -1}}",
+        ),
+        json!({"data": [{"id": format!("m {key}"), "owned_by": key, "max_model_len": 0}], "version": key})
+            .to_string(),
+    ] {
+        let server = Server::answering_all(move |_, _| Answer::whole(200, &[], &body));
+        let options = EndpointOptions {
+            endpoint: Some(server.endpoint()),
+            key: Some(key.into()),
+            ..EndpointOptions::default()
+        };
+        let started = Instant::now();
+        let endpoint = find_endpoint(options).await.unwrap();
+        assert_eq!(endpoint.found.server.context, None);
+        assert!(!format!("{endpoint:?} {}", endpoint.found).contains(key), "{endpoint:?}");
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    }
+}

@@ -1,0 +1,318 @@
+//! Slots that a server still works in, though nobody waits: kept back until they are idle, and never for ever.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deftool::chat::Capabilities;
+use deftool::spec::Dialect;
+use deftool::worker::{
+    EndpointOptions, Evidence, Look, Page, SubmitError, SubmitRequest, Transport, Worker, WorkerConfig,
+    find_endpoint,
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::bench::*;
+use super::scripted::{Piece, Reply, Scripted};
+use crate::support::server::{Act, Answer, Server, delta, event, finish as end};
+
+fn llama(slots: usize) -> WorkerConfig {
+    let mut config = config();
+    config.server = Capabilities::of(Dialect::LlamaCpp);
+    config.slots = slots;
+    config
+}
+
+fn prompt() -> SubmitRequest {
+    SubmitRequest::prompt("hello")
+}
+
+/// `/slots`, of which each is busy or not.
+fn slots(busy: &[bool]) -> Value {
+    busy.iter().enumerate().map(|(id, busy)| json!({"id": id, "is_processing": busy})).collect()
+}
+
+fn text(text: &str) -> Piece {
+    Piece::Bytes(event(&delta(text)))
+}
+
+fn whole() -> Reply {
+    Reply::with([text("fine"), Piece::Bytes(event(&end("stop")) + "data: [DONE]\n\n"), Piece::End])
+}
+
+/// What a reply is like when it is given up.
+fn progress() -> Piece {
+    let told = json!({"choices": [], "prompt_progress": {"processed": 5, "total": 100}});
+    Piece::Bytes(event(&told))
+}
+
+/// A server whose slots are as the test says.
+#[derive(Clone, Default)]
+struct Slots {
+    busy: Arc<Mutex<Vec<bool>>>,
+    looks: Arc<AtomicUsize>,
+}
+
+impl Slots {
+    fn set(&self, busy: &[bool]) {
+        *self.busy.lock().unwrap() = busy.to_vec();
+    }
+
+    fn transport(&self, replies: impl IntoIterator<Item = Reply>) -> Arc<dyn Transport> {
+        let own = self.clone();
+        Scripted::with_pages(replies, move |page| {
+            assert_eq!(page, Page::Slots);
+            own.looks.fetch_add(1, Ordering::SeqCst);
+            Look::Seen(200, slots(&own.busy.lock().unwrap()))
+        })
+    }
+}
+
+/// Submits, waits a second and cancels; the request's id.
+async fn begin_and_cancel(worker: &Worker) -> String {
+    let id = worker.submit(prompt()).unwrap();
+    sleep(Duration::from_secs(1)).await;
+    worker.cancel(&id);
+    finish(worker, &id).await;
+    id
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_whose_client_left_during_the_prompt_is_kept_back_until_it_is_idle() {
+    for given_up in
+        [Reply::silent(), Reply::with([Piece::Silence]), Reply::with([progress(), Piece::Silence])]
+    {
+        let server = Slots::default();
+        server.set(&[true]);
+        let worker = Worker::start(llama(1), echo(), server.transport([given_up, whole()]));
+        begin_and_cancel(&worker).await;
+        assert_eq!((worker.in_flight(), worker.draining()), (0, 1));
+        assert_eq!(worker.submit(prompt()), Err(SubmitError::NoSlotAvailable));
+        sleep(Duration::from_secs(25)).await;
+        assert_eq!(worker.submit(prompt()), Err(SubmitError::NoSlotAvailable));
+        server.set(&[false]);
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(worker.draining(), 0);
+        assert_eq!(ask(&worker).await.text(), "fine");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_slot_is_kept_back_for_more_than_a_minute() {
+    let server = Slots::default();
+    server.set(&[true]);
+    let worker = Worker::start(llama(1), echo(), server.transport([Reply::silent(), whole()]));
+    begin_and_cancel(&worker).await;
+    let began = Instant::now();
+    while worker.draining() > 0 {
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!((59..=61).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    assert!(server.looks.load(Ordering::SeqCst) < 70, "a look a second is enough");
+    assert_eq!(ask(&worker).await.text(), "fine");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_shows_no_slots_is_given_a_few_seconds() {
+    let missing = |_: Page| {
+        Look::Seen(501, json!({"error": {"message": "This server does not support slots endpoint."}}))
+    };
+    let odd = |_: Page| Look::Seen(200, json!("slots?"));
+    let transports: [Arc<dyn Transport>; 3] = [
+        Scripted::new([Reply::silent()]),
+        Scripted::with_pages([Reply::silent()], missing),
+        Scripted::with_pages([Reply::silent()], odd),
+    ];
+    for transport in transports {
+        let worker = Worker::start(llama(1), echo(), transport);
+        begin_and_cancel(&worker).await;
+        assert_eq!(worker.draining(), 1);
+        sleep(Duration::from_secs(4)).await;
+        assert_eq!(worker.submit(prompt()), Err(SubmitError::NoSlotAvailable));
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(worker.draining(), 0);
+    }
+    // It said so when it was asked what it is.
+    let mut config = llama(1);
+    config.server.slots_page = Some(false);
+    let nobody_looks = |_: Page| panic!("it is known not to be there");
+    let worker = Worker::start(config, echo(), Scripted::with_pages([Reply::silent()], nobody_looks));
+    begin_and_cancel(&worker).await;
+    assert_eq!(worker.draining(), 1);
+    sleep(Duration::from_secs(6)).await;
+    assert_eq!(worker.draining(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_is_busy() {
+    let worker = Worker::start(llama(1), echo(), Scripted::with_pages([Reply::silent()], |_| Look::Silent));
+    begin_and_cancel(&worker).await;
+    sleep(Duration::from_secs(55)).await;
+    assert_eq!(worker.draining(), 1);
+    sleep(Duration::from_secs(6)).await;
+    assert_eq!(worker.draining(), 0);
+}
+
+/// Whatever ended the request: its prompt may still be worked on.
+#[tokio::test(start_paused = true)]
+async fn every_end_before_the_first_token_drains_and_no_other_does() {
+    let cut = || Reply::with([text("so far"), Piece::Silence]);
+    let cases: Vec<(&str, Reply, Dialect, usize)> = vec![
+        ("headers", Reply::silent(), Dialect::LlamaCpp, 1),
+        ("stall", Reply::with([Piece::Silence]), Dialect::LlamaCpp, 1),
+        ("first token", Reply::with([progress(), Piece::Silence]), Dialect::LlamaCpp, 1),
+        ("after a token", cut(), Dialect::LlamaCpp, 0),
+        ("whole", whole(), Dialect::LlamaCpp, 0),
+        ("refused", Reply::error(400, "no"), Dialect::LlamaCpp, 0),
+        ("ended by the server", Reply::with([progress(), Piece::End]), Dialect::LlamaCpp, 0),
+        ("a server that aborts", Reply::silent(), Dialect::OpenAi, 0),
+        ("a server that aborts", Reply::with([Piece::Silence]), Dialect::Vllm, 0),
+    ];
+    for (name, reply, dialect, expected) in cases {
+        let server = Slots::default();
+        server.set(&[true]);
+        let mut config = llama(1);
+        config.server = Capabilities::of(dialect);
+        config.timers.headers = Some(Duration::from_secs(10));
+        config.timers.stall = Duration::from_secs(10);
+        // The second answers the question why the first was empty.
+        let worker = Worker::start(config, echo(), server.transport([reply, Reply::error(400, "no")]));
+        ask_for_hours(&worker).await;
+        assert_eq!((worker.in_flight(), worker.draining()), (0, expected), "{name}");
+        // And none is kept for ever.
+        sleep(Duration::from_secs(90)).await;
+        assert_eq!(worker.draining(), 0, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_panics_during_the_prompt_drains_too() {
+    let server = Slots::default();
+    server.set(&[true]);
+    let worker = Worker::start(llama(1), echo(), server.transport([Reply::with([progress(), Piece::Panic])]));
+    assert_eq!(ask(&worker).await.failed().1, "internal");
+    assert_eq!((worker.in_flight(), worker.draining()), (0, 1));
+    server.set(&[false]);
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(worker.draining(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_slot_that_becomes_idle_is_given_back_alone() {
+    let server = Slots::default();
+    server.set(&[true, true]);
+    let replies = [Reply::silent(), Reply::silent(), Reply::silent()];
+    let worker = Worker::start(llama(2), echo(), server.transport(replies));
+    begin_and_cancel(&worker).await;
+    begin_and_cancel(&worker).await;
+    assert_eq!(worker.draining(), 2);
+    server.set(&[true, false]);
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(worker.draining(), 1);
+    // The idle one is taken, so the other is still to come.
+    let id = worker.submit(prompt()).unwrap();
+    server.set(&[true, true]);
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!((worker.in_flight(), worker.draining()), (1, 1));
+    assert_eq!(worker.submit(prompt()), Err(SubmitError::NoSlotAvailable));
+    server.set(&[false, true]);
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(worker.draining(), 0);
+    worker.cancel(&id);
+}
+
+/// A server with slots to spare takes the next request at once; a worker with more slots than its server waits there.
+#[tokio::test(start_paused = true)]
+async fn what_counts_is_whether_the_next_request_would_wait() {
+    for (own, busy, draining) in [
+        (1, &[true, false, false, false][..], 0),
+        (1, &[true, true], 1),
+        (2, &[true, true, false], 1),
+        (2, &[true, false, false], 0),
+        (4, &[false], 0),
+        (4, &[true], 1),
+    ] {
+        let server = Slots::default();
+        server.set(busy);
+        let worker = Worker::start(llama(own), echo(), server.transport([Reply::silent()]));
+        begin_and_cancel(&worker).await;
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(worker.draining(), draining, "{own} of {busy:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_stopped_waits_for_no_slot() {
+    let server = Slots::default();
+    server.set(&[true]);
+    let worker = Worker::start(llama(1), echo(), server.transport([Reply::silent()]));
+    let id = begin_and_cancel(&worker).await;
+    worker.stop();
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(worker.draining(), 0);
+    assert!(worker.result(&id).is_ok());
+}
+
+/// Over a socket: the page is asked beside the API, with the key.
+#[tokio::test]
+async fn the_slots_of_a_server_are_looked_at() {
+    let busy = Arc::new(Mutex::new(true));
+    let shown = Arc::clone(&busy);
+    let server = Server::answering_all(move |_, request| match request.line.as_str() {
+        "GET /slots" => {
+            assert_eq!(request.header("authorization"), Some("Bearer sk-right"));
+            Answer::whole(200, &[], &slots(&[*shown.lock().unwrap()]).to_string())
+        }
+        _ => Answer::stream().piece(": ping\n\n").then(Act::Silence),
+    });
+    let worker = Worker::start(llama(1), echo(), http(&server.endpoint(), Some("sk-right")));
+    let id = worker.submit(prompt()).unwrap();
+    let server = tokio::task::spawn_blocking(move || {
+        server.wait_for_posts(1);
+        server
+    });
+    let server = server.await.unwrap();
+    worker.cancel(&id);
+    finish(&worker, &id).await;
+    assert_eq!(worker.submit(prompt()), Err(SubmitError::NoSlotAvailable));
+    *busy.lock().unwrap() = false;
+    let waited = Instant::now();
+    while worker.draining() > 0 {
+        assert!(waited.elapsed() < Duration::from_secs(20), "the idle slot is not seen");
+        sleep(Duration::from_millis(10)).await;
+    }
+    worker.submit(prompt()).unwrap();
+    drop(server);
+}
+
+/// The real server, with one slot: a prompt that is given up is worked on to its end, and the worker knows.
+#[tokio::test]
+async fn the_real_server_drains() {
+    let server = tokio::task::spawn_blocking(|| crate::real::Server::start_with(&["--slots", "1"]));
+    let Some(server) = server.await.unwrap() else { return };
+    let options = EndpointOptions { endpoint: Some(server.endpoint.clone()), ..EndpointOptions::default() };
+    let endpoint = find_endpoint(options).await.unwrap();
+    assert_eq!(endpoint.found.evidence, Evidence::ServerHeader);
+    assert_eq!(endpoint.found.server.slots_page, Some(true));
+    let mut config = config().at(&endpoint);
+    config.run.params = json!({"temperature": 0, "max_tokens": 4}).as_object().unwrap().clone();
+    let worker = Worker::start(config, echo(), http(&endpoint.base, None));
+    let long = (0..200).map(|number: u32| number.to_string()).collect::<Vec<_>>().join(" ");
+    let id = worker.submit(SubmitRequest::prompt(long)).unwrap();
+    // Its prompt has begun and is far from done.
+    sleep(Duration::from_millis(200)).await;
+    worker.cancel(&id);
+    let ended = finish(&worker, &id).await;
+    assert_eq!((worker.in_flight(), worker.draining()), (0, 1), "{:?}", ended.outcome);
+    assert_eq!(worker.submit(prompt()), Err(SubmitError::NoSlotAvailable));
+    let waited = Instant::now();
+    tokio::time::timeout(Duration::from_secs(90), worker.drained())
+        .await
+        .expect("no slot is kept back for ever");
+    assert_eq!(worker.draining(), 0);
+    let took = waited.elapsed();
+    let id = worker.submit(prompt()).unwrap();
+    let outcome = worker.wait(&id).await.unwrap();
+    assert!(outcome.fail_reason.is_none(), "{outcome:?} after {took:?}");
+}

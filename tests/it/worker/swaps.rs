@@ -1,0 +1,360 @@
+//! What is sent instead of what a server refuses: once each, remembered, never in circles.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use deftool::chat::{BodyForm, Capabilities, Swap, classify_http_error, next_swap};
+use deftool::request::Event;
+use deftool::spec::{Dialect, Fallback};
+use deftool::worker::{Worker, WorkerConfig};
+use serde_json::{Map, Value, json};
+
+use super::bench::*;
+use crate::support::server::{Answer, Received, Server, delta, finish as end};
+
+pub(super) fn of(dialect: Dialect) -> WorkerConfig {
+    WorkerConfig { server: Capabilities::of(dialect), ..config() }
+}
+
+pub(super) fn params(params: &Value) -> Map<String, Value> {
+    params.as_object().unwrap().clone()
+}
+
+pub(super) fn named(tool: &str) -> Value {
+    json!({"type": "function", "function": {"name": tool}})
+}
+
+pub(super) fn roles(body: &Value) -> String {
+    let messages = body["messages"].as_array().unwrap().iter();
+    messages.map(|message| message["role"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+/// A server that refuses with `status` and `said` whatever `is_refused` finds in a body, and else answers.
+fn refusing(
+    status: u16,
+    said: &'static str,
+    is_refused: impl Fn(&Value) -> bool + Send + Sync + 'static,
+) -> Server {
+    Server::answering(move |_, request| {
+        if is_refused(&request.body) { Answer::error(status, &[], said) } else { Answer::text("fine") }
+    })
+}
+
+/// Each refusal costs one more request, and the next request of the worker none.
+#[tokio::test]
+async fn what_a_server_refuses_is_sent_otherwise_once_and_remembered() {
+    type Refused = fn(&Value) -> bool;
+    let cases: Vec<(&str, u16, &'static str, Value, Refused)> = vec![
+        ("stream_options", 400, "Unknown field: stream_options", json!({}), |body| {
+            body.get("stream_options").is_some()
+        }),
+        (
+            "max_tokens",
+            400,
+            "Unsupported parameter: max_tokens. Use max_completion_tokens",
+            json!({"max_tokens": 9}),
+            |body| body.get("max_tokens").is_some(),
+        ),
+        (
+            "max_completion_tokens",
+            422,
+            "extra: max_completion_tokens",
+            json!({"max_completion_tokens": 9}),
+            |body| body.get("max_completion_tokens").is_some() || body["max_tokens"] != 9,
+        ),
+        (
+            "parallel",
+            400,
+            "parallel_tool_calls: not supported",
+            json!({"parallel_tool_calls": true}),
+            |body| body.get("parallel_tool_calls").is_some(),
+        ),
+        (
+            "an object",
+            400,
+            "Invalid tool_choice type: 'object'",
+            json!({"tool_choice": named("look")}),
+            |body| body["tool_choice"] != "required" || body["tools"].as_array().unwrap().len() != 1,
+        ),
+        ("required", 400, "tool_choice must be auto", json!({"tool_choice": "required"}), |body| {
+            body.get("tool_choice").is_some()
+        }),
+        ("no system", 400, "System role not supported", json!({}), |body| roles(body) != "user"),
+        ("one system", 500, "Jinja Exception: System message must be at the beginning.", json!({}), |body| {
+            roles(body) != "system user"
+        }),
+        (
+            "alternate",
+            400,
+            "conversation roles must alternate user/assistant/user/assistant/...",
+            json!({}),
+            |body| roles(body) != "system user",
+        ),
+    ];
+    for (name, status, said, extra, is_refused) in cases {
+        let server = refusing(status, said, is_refused);
+        let mut config = of(Dialect::OpenAi);
+        config.run.params = params(&extra);
+        config.run.system = Some(String::from("be kind"));
+        let worker = worker(&server, config);
+        let ended = ask(&worker).await;
+        assert_eq!(ended.text(), "fine", "{name}");
+        assert_eq!(server.posts().len(), 2, "{name}");
+        let [(2, 0, detail)] = ended.retries()[..] else { panic!("{name}: {:?}", ended.retries()) };
+        assert!(detail.contains(said) && detail.contains("sent again with"), "{name}: {detail}");
+        assert_eq!(ask(&worker).await.text(), "fine", "{name}");
+        assert_eq!(server.posts().len(), 3, "{name}: it is remembered");
+    }
+}
+
+/// Every refusal that is known, again and again: a request is sent once more for each, and then it fails.
+#[tokio::test]
+async fn no_refusal_goes_round_in_circles() {
+    let all = "stream_options max_tokens max_completion_tokens parallel_tool_calls return_progress tool_choice single tool-calls \
+               system role not supported; system message must be first; roles must alternate; does not support tools";
+    let server = Server::answering(move |_, _| Answer::error(400, &[], all));
+    let mut config = of(Dialect::LlamaCpp);
+    config.run.fallback = Fallback::On;
+    config.run.system = Some(String::from("be kind"));
+    config.run.params =
+        params(&json!({"max_tokens": 9, "parallel_tool_calls": true, "tool_choice": named("look")}));
+    let worker = worker(&server, config);
+    let ended = ask(&worker).await;
+    assert_eq!(ended.failed().1, "http_error");
+    let posts = server.posts().len();
+    assert!((2..=Swap::ALL.len() + 1).contains(&posts), "{posts}");
+    // Nothing of it helped, so nothing is remembered.
+    ask(&worker).await;
+    assert_eq!(server.posts()[posts].body, server.posts()[0].body);
+}
+
+#[tokio::test]
+async fn two_calls_that_a_template_refuses_are_sent_as_pairs() {
+    let refusal = include_str!("../../wire/llama-cpp-special/99_llama31_two_calls_one_message.json");
+    let has_two = |request: &Received| {
+        let messages = request.body["messages"].as_array().unwrap();
+        messages.iter().any(|message| message["tool_calls"].as_array().is_some_and(|calls| calls.len() > 1))
+    };
+    let server = Server::answering(move |index, request| match index {
+        0 => Answer::calls(&[("look", r#"{"at": "1"}"#), ("look", r#"{"at": "2"}"#)]),
+        _ if has_two(request) => Answer::whole(400, &[], refusal),
+        _ => Answer::text("fine"),
+    });
+    assert_eq!(ask(&worker(&server, of(Dialect::LlamaCpp))).await.text(), "fine");
+    let posts = server.posts();
+    assert_eq!(posts.len(), 3);
+    assert_eq!(roles(&posts[1].body), "system user assistant tool tool");
+    assert_eq!(roles(&posts[2].body), "system user assistant tool assistant tool");
+    // A server that says beforehand what its template takes is not asked for more.
+    let server = Server::script([
+        Answer::calls(&[("look", r#"{"at": "1"}"#), ("look", r#"{"at": "2"}"#)]),
+        Answer::text("fine"),
+    ]);
+    let mut config = of(Dialect::LlamaCpp);
+    config.server.parallel_calls = Some(false);
+    config.run.parallel_tool_calls_supported = false;
+    assert_eq!(ask(&worker(&server, config)).await.text(), "fine");
+    assert_eq!(roles(&server.posts()[1].body), "system user assistant tool assistant tool");
+}
+
+#[tokio::test]
+async fn a_model_without_tools_is_told_them_in_the_text_or_fails_with_advice() {
+    let ollama = "registry.ollama.ai/library/gemma:2b does not support tools";
+    let vllm = "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set";
+    for (dialect, status, said, advice) in [
+        (Dialect::Ollama, 400, ollama, "take a model made for tool calls"),
+        (
+            Dialect::OpenRouter,
+            404,
+            "No endpoints found that support tool use.",
+            "take a model made for tool calls",
+        ),
+        (Dialect::Vllm, 400, vllm, "start vLLM with those"),
+        (Dialect::LlamaCpp, 500, "tools param requires --jinja flag", "start llama-server with --jinja"),
+    ] {
+        let server = refusing(status, said, |body| body.get("tools").is_some());
+        let ended = ask(&worker(&server, of(dialect))).await;
+        let (_, kind, detail, _) = ended.failed();
+        assert_eq!(kind, "http_error");
+        assert!(detail.contains(said) && detail.contains(advice) && detail.contains(":fallback"), "{detail}");
+        assert_eq!(server.posts().len(), 1);
+    }
+    // Under `:fallback on` the text holds the tools, and the calls.
+    let line = "{\"tool\": \"look\", \"arguments\": {\"at\": \"1\"}}\n";
+    let server = Server::answering(move |_, request| {
+        let was_told = request.contents("user").iter().any(|text| text.starts_with("Result of look:"));
+        match (request.body.get("tools"), was_told) {
+            (Some(_), _) => Answer::error(400, &[], ollama),
+            (None, false) => Answer::text(line),
+            (None, true) => Answer::text("fine"),
+        }
+    });
+    let mut config = of(Dialect::Ollama);
+    config.run.fallback = Fallback::On;
+    let ended = ask(&worker(&server, config)).await;
+    assert_eq!(ended.text(), "fine");
+    assert_eq!(ended.outcome.tool_iterations, 1);
+    let warnings = warnings(&ended);
+    assert!(warnings.iter().any(|text| text.contains("the model takes no tools")), "{warnings:?}");
+    let posts = server.posts();
+    assert_eq!(posts.len(), 3, "one refusal, two turns");
+    assert_eq!(roles(&posts[2].body), "system user assistant user");
+    assert!(posts[2].contents("system")[0].contains("\"name\":\"look\""), "{}", posts[2].body);
+}
+
+fn warnings(ended: &Ended) -> Vec<String> {
+    let warning = |event: &Event| match event {
+        Event::Warning { message } => Some(message.clone()),
+        _ => None,
+    };
+    ended.events.iter().filter_map(warning).collect()
+}
+
+#[tokio::test]
+async fn a_call_that_was_demanded_and_not_made_is_told() {
+    let demand = |choice: Value| {
+        let mut config = of(Dialect::LlamaCpp);
+        config.run.params = params(&json!({"tool_choice": choice}));
+        config
+    };
+    for choice in [json!("required"), named("look")] {
+        let server = Server::script([Answer::text("I would rather talk.")]);
+        let ended = ask(&worker(&server, demand(choice))).await;
+        assert_eq!(ended.text(), "I would rather talk.");
+        assert!(warnings(&ended).iter().any(|text| text.contains("called none")), "{:?}", ended.events);
+    }
+    // Made, as a call or as a signal, or not demanded: nothing to tell.
+    for (choice, first) in [
+        (named("look"), Answer::calls(&[("look", "{}")])),
+        (json!("required"), Answer::calls(&[("done", "{}")])),
+        (json!("auto"), Answer::text("hm")),
+    ] {
+        let server = Server::script([first, Answer::text("fine")]);
+        let ended = ask(&worker(&server, demand(choice))).await;
+        assert_eq!(warnings(&ended), Vec::<String>::new(), "{:?}", ended.events);
+        for post in server.posts().iter().skip(1) {
+            assert_eq!(post.body.get("tool_choice"), None, "forced once");
+            assert_eq!(post.body["tools"].as_array().unwrap().len(), 3);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_ollama_cut_is_told() {
+    let reply = |read| Answer::chunks(&[delta("fine"), end("stop"), crate::support::server::usage(read, 3)]);
+    for (dialect, read, is_told) in
+        [(Dialect::Ollama, 4095, true), (Dialect::Ollama, 50, false), (Dialect::Vllm, 4095, false)]
+    {
+        let mut config = of(dialect);
+        config.server.context = Some(4096);
+        let server = Server::script([reply(read)]);
+        let ended = ask(&worker(&server, config)).await;
+        assert_eq!(ended.text(), "fine");
+        let told =
+            warnings(&ended).iter().any(|text| text.contains("4096 tokens") && text.contains("num_ctx"));
+        assert_eq!(told, is_told, "{dialect:?} {read}");
+    }
+}
+
+#[tokio::test]
+async fn openrouters_comments_and_errors_are_read() {
+    let waiting = ": OPENROUTER PROCESSING\n\n";
+    let server = Server::script([Answer::stream()
+        .piece(waiting)
+        .delta("fi")
+        .piece(waiting)
+        .delta("ne")
+        .chunk(&end("stop"))
+        .done()
+        .end()]);
+    assert_eq!(ask(&worker(&server, of(Dialect::OpenRouter))).await.text(), "fine");
+    let upstream = json!({"error": {"code": 400, "message": "Provider returned error", "metadata": {
+        "provider_name": "Some Cloud", "raw": "{\"error\":{\"message\":\"temperature: too hot\"}}"
+    }}});
+    let server = Server::script([Answer::whole(400, &[], &upstream.to_string())]);
+    let ended = ask(&worker(&server, of(Dialect::OpenRouter))).await;
+    let detail = ended.failed().2;
+    assert!(
+        detail.contains("HTTP 400: Provider returned error: Some Cloud: temperature: too hot"),
+        "{detail}"
+    );
+    let server = Server::script([Answer::error(402, &[], "Insufficient credits")]);
+    let ended = ask(&worker(&server, of(Dialect::OpenRouter))).await;
+    assert!(ended.failed().2.ends_with("HTTP 402: Insufficient credits; add credits to the account"));
+    let late = json!({"id": "x", "error": {"code": 502, "message": "Provider disconnected"},
+        "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}]});
+    let server = Server::script([Answer::stream().piece(waiting).delta("so far").chunk(&late).end()]);
+    let ended = ask(&worker(&server, of(Dialect::OpenRouter))).await;
+    let (_, kind, detail, text) = ended.failed();
+    assert_eq!((kind, text), ("server_error", "so far"));
+    assert!(detail.contains("502: Provider disconnected"), "{detail}");
+}
+
+#[tokio::test]
+async fn a_server_that_loads_its_model_is_waited_for_until_it_is_healthy() {
+    let loading = include_str!("../../wire/llama-cpp-special/80_loading_chat.json");
+    let looks = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&looks);
+    let server = Server::answering_all(move |_, request| {
+        let seen = counted.load(Ordering::SeqCst);
+        match request.line.as_str() {
+            "GET /health" => {
+                counted.fetch_add(1, Ordering::SeqCst);
+                Answer::whole(if seen < 2 { 503 } else { 200 }, &[], "{}")
+            }
+            _ if seen < 3 => Answer::whole(503, &[("retry-after-ms", "10")], loading),
+            _ => Answer::text("fine"),
+        }
+    });
+    let ended = ask(&worker(&server, of(Dialect::LlamaCpp))).await;
+    assert_eq!(ended.text(), "fine");
+    let posts = server.posts().iter().filter(|post| post.line.starts_with("POST")).count();
+    assert_eq!((posts, ended.retries().len()), (2, 1), "nothing is asked of a server that is not ready");
+}
+
+/// Under a paused clock: a model that is never loaded ends the request after ten minutes.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_loads_for_ever_is_given_up() {
+    use super::scripted::{Reply, Scripted};
+    use deftool::worker::Look;
+    let replies = std::iter::repeat_with(|| Reply::error(503, "Loading model")).take(200);
+    let transport = Scripted::with_pages(replies, |_| Look::Seen(503, Value::Null));
+    let started = tokio::time::Instant::now();
+    let ended = ask_for_hours(&Worker::start(of(Dialect::LlamaCpp), echo(), transport)).await;
+    let (_, kind, detail, _) = ended.failed();
+    assert_eq!(kind, "http_error");
+    assert!(detail.contains("HTTP 503: Loading model; try again later"), "{detail}");
+    assert!((600..660).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+}
+
+/// What llama.cpp was recorded to say is known for what it is.
+#[test]
+fn recorded_refusals_are_understood() {
+    let sent = json!({"messages": [
+        {"role": "system"}, {"role": "system"}, {"role": "user"}, {"role": "assistant", "tool_calls": [{}, {}]}, {"role": "tool"}
+    ], "tools": [{}], "stream_options": {}});
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
+    for (file, status, expected) in [
+        ("llama-cpp-special/99_llama31_two_calls_one_message.json", 400, Some(Swap::CallPairs)),
+        (
+            "templates/mistralai-Mistral-Nemo-Instruct-2407/par_required_stream.json",
+            400,
+            Some(Swap::SystemFirst),
+        ),
+        (
+            "templates/Mistral-Small-3.2-24B-Instruct-2506/par_required_stream.json",
+            400,
+            Some(Swap::SystemFirst),
+        ),
+        ("llama-cpp-special/88_history_bad_args.json", 500, None),
+        ("llama-cpp-special/80_loading_chat.json", 503, None),
+        ("llama-cpp/34_err_ctx_overflow_stream.json", 400, None),
+        ("llama-cpp-tools/31_err_bad_tools_schema_stream.json", 400, None),
+    ] {
+        let body = std::fs::read(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let error = classify_http_error(status, &body);
+        let found = next_swap(BodyForm::default(), &sent, &error, Fallback::On);
+        assert_eq!(found, expected, "{file}: {}", error.message);
+    }
+}
