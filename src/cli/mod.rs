@@ -28,6 +28,7 @@ mod rule;
 mod run;
 mod script_log;
 mod show;
+mod stub;
 mod targets;
 mod test;
 mod trust;
@@ -133,6 +134,7 @@ pub fn main() -> ExitCode {
         Command::Call(options) => call::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Run(options) => run::run(&options),
+        Command::Stub(options) => stub::run(&options),
         Command::Watch(options) => watch::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),

@@ -35,6 +35,7 @@ mod script_tests;
 #[cfg(unix)]
 mod storm;
 mod strict;
+mod stub;
 mod support;
 mod syntax;
 mod targets;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bench;
+mod misbehaviours;
 mod replay;
 mod scripted;
 mod secrets;
