@@ -26,7 +26,7 @@ use serde_json::Value;
 use super::assemble::{Assembler, MAX_CALLS, TooMuch};
 use super::chunk::{Choice, Chunk, Delta, decode_chunk};
 use super::event::{ChatEvent, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
-use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_page};
+use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_body};
 use super::loose::Loose;
 use super::repair::repair_json;
 use super::sink::Sink;
@@ -172,7 +172,7 @@ impl StreamDecoder {
             End::Broken { error } => Some(error),
         };
         let body_start = (!self.reply.is_recognised() && !self.reply.body_start.is_empty())
-            .then(|| text_of_page(&String::from_utf8_lossy(&self.reply.body_start)));
+            .then(|| text_of_body(&self.reply.body_start));
         let skipped_frames = self.reply.skipped_frames;
         events.push(ChatEvent::Ended { reply: self.reply.judge(transport_error.is_some()) });
         StreamNotes { body_start, transport_error, skipped_frames }
