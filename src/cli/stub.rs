@@ -54,18 +54,22 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
             say_error(wrong);
         }
     };
+    let key = scenario.key().map(str::to_owned);
     let address = SocketAddr::new(options.address, options.port);
     let stub = Stub::start_at(address, scenario, listener)
         .map_err(|error| CliError::Usage(format!("cannot listen at {address}: {error}")))?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let is_well = if options.command.is_empty() {
-        print(&format!("READY {}\n", stub.endpoint()));
-        runtime.block_on(until_told(options.until_stdin_closes))?;
-        true
-    } else {
-        runtime.block_on(run_command(&options.command, &stub))?
-    };
+    let is_well = runtime.block_on(async {
+        // Whoever reads READY may send a signal at once.
+        let mut signals = Signals::listen().map_err(CliError::Runtime)?;
+        if options.command.is_empty() {
+            print(&format!("READY {}\n", stub.endpoint()));
+            until_told(&mut signals, options.until_stdin_closes).await;
+            return Ok(true);
+        }
+        run_command(&options.command, &stub, key.as_deref(), &mut signals).await
+    })?;
     let failures = stub.failures();
     if !failures.is_empty() {
         say_error(&format!("{} not as the scenario expects", were(failures.len())));
@@ -125,8 +129,7 @@ fn named(name: &str) -> Result<&'static Misbehaviour, CliError> {
 }
 
 /// Serves until a signal comes, or stdin ends.
-async fn until_told(by_stdin: bool) -> Result<(), CliError> {
-    let mut signals = Signals::listen().map_err(CliError::Runtime)?;
+async fn until_told(signals: &mut Signals, by_stdin: bool) {
     let (closed, stdin_closed) = tokio::sync::oneshot::channel::<()>();
     if by_stdin {
         // A read of stdin cannot be given up; the thread ends with the process.
@@ -143,18 +146,28 @@ async fn until_told(by_stdin: bool) -> Result<(), CliError> {
     } else {
         signals.next().await;
     }
-    Ok(())
 }
 
 /// Runs a command that finds the stub by its environment; whether it ended well.
-async fn run_command(words: &[OsString], stub: &Stub) -> Result<bool, CliError> {
+async fn run_command(
+    words: &[OsString],
+    stub: &Stub,
+    key: Option<&str>,
+    signals: &mut Signals,
+) -> Result<bool, CliError> {
     let Some((program, arguments)) = words.split_first() else { return Ok(true) };
     let shown = program.to_string_lossy().into_owned();
-    let mut signals = Signals::listen().map_err(CliError::Runtime)?;
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).env("OPENAI_BASE_URL", stub.endpoint()).kill_on_drop(true);
-    if std::env::var_os("OPENAI_API_KEY").is_none() {
-        command.env("OPENAI_API_KEY", "stub");
+    // Many a client does not start without a key.
+    match key {
+        Some(key) => {
+            command.env("OPENAI_API_KEY", key);
+        }
+        None if std::env::var_os("OPENAI_API_KEY").is_none() => {
+            command.env("OPENAI_API_KEY", "sk-not-needed");
+        }
+        None => {}
     }
     let mut child =
         command.spawn().map_err(|error| CliError::Usage(format!("cannot run `{shown}`: {error}")))?;

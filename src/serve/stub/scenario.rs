@@ -119,6 +119,11 @@ impl Scenario {
         self.key = Some(key.into());
         self
     }
+
+    /// The key that requests must have.
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
 }
 
 /// A scenario being played.

@@ -26,7 +26,10 @@ pub(super) fn error(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) ->
         match entry {
             Entry::Item(datum) => match number_of(&datum).and_then(|number| u16::try_from(number).ok()) {
                 Some(number) if (100..1_000).contains(&number) => status = Some(number),
-                _ => reader.tell(datum.span, "an error takes a status such as 503"),
+                _ => {
+                    reader.tell(datum.span, "an error takes a status such as 503");
+                    status = Some(500);
+                }
             },
             Entry::Key { key, span, value } => match key.as_str() {
                 ":message" => message = reader.string(&key, value),
