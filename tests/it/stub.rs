@@ -7,3 +7,4 @@ mod client;
 mod command;
 mod language;
 mod manners;
+mod page;
