@@ -18,8 +18,8 @@ use super::answer::{Act, Answer};
 
 /// Most bytes of a request's head.
 pub const MAX_HEAD: usize = 64 << 10;
-/// Most bytes of a request's body.
-pub const MAX_BODY: usize = 64 << 20;
+/// Most bytes of a request's body. Its JSON may take sixteen times as many.
+pub const MAX_BODY: usize = 16 << 20;
 /// A request that has begun is given this long to come whole.
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 /// A reset follows what was written by so long, that it can be read first.
@@ -293,7 +293,7 @@ async fn read_more(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Option<()>
 }
 
 const TOO_LARGE: BadRequest =
-    BadRequest { status: 413, message: "the body of the request is larger than 64 MiB" };
+    BadRequest { status: 413, message: "the body of the request is larger than 16 MiB" };
 
 /// The head of a request.
 struct Head {

@@ -57,8 +57,8 @@ use scenario::Player;
 
 /// Requests that are kept to be looked at; older ones are forgotten.
 const MAX_KEPT: usize = 10_000;
-/// Bytes of them.
-const MAX_KEPT_BYTES: usize = 256 << 20;
+/// Bytes of them, as they came.
+const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// Gives the answer to each request.
 type Script = dyn Fn(&Received) -> Arc<Answer> + Send + Sync;
@@ -150,7 +150,8 @@ impl Stub {
 
     /// The requests so far, the newest 10,000 at most.
     pub fn requests(&self) -> Vec<Received> {
-        self.shared.with_log(|log| log.requests.iter().cloned().collect())
+        let kept: Vec<Arc<Received>> = self.shared.with_log(|log| log.requests.iter().cloned().collect());
+        kept.iter().map(|request| Received::clone(request)).collect()
     }
 
     /// The connections that it took.
@@ -207,7 +208,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Log {
-    requests: VecDeque<Received>,
+    requests: VecDeque<Arc<Received>>,
     /// Bytes of the requests.
     size: usize,
     connections: usize,
@@ -236,7 +237,8 @@ impl http::Service for Shared {
     }
 
     fn answer(&self, request: Received) -> Arc<Answer> {
-        let kept = request.clone();
+        let request = Arc::new(request);
+        let kept = Arc::clone(&request);
         self.change(|log| {
             log.size += kept.raw.len();
             log.requests.push_back(kept);

@@ -14,7 +14,7 @@ use super::misbehave::{Bend, Misbehaviour};
 /// The model's name, where a request tells none.
 pub(super) const MODEL: &str = "stub";
 /// The longest run of [`Part::Tokens`].
-pub(super) const MAX_TOKENS: u32 = 1_000_000;
+pub(super) const MAX_TOKENS: u32 = 100_000;
 /// Characters of arguments in one delta, unless a reply says otherwise.
 const ARGUMENT_CHARS: usize = 12;
 

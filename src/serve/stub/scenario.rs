@@ -224,6 +224,8 @@ impl Player {
         }
         let place = taken.map_or(usize::MAX, |(index, _)| index);
         Ok(match &step.action {
+            // One that is bent may have the time in it.
+            Action::Reply(reply) if !reply.misbehaviours.is_empty() => Arc::new(reply.answer(request)),
             Action::Reply(reply) => self.ready(place, reply, request),
             Action::Fixed(answer) => Arc::new(answer.clone()),
             Action::Misbehave { ways, every } => Arc::new(misbehaved(ways, *every, request)),

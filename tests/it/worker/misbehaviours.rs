@@ -236,16 +236,12 @@ async fn every_misbehaviour_ends_as_the_table_says() {
     let (written, is_blessing) = (&written(), std::env::var_os("DEFTOOL_BLESS").is_some());
     let timer = |name: &str| written.get(name).map_or("-", |row| row.timer.as_str());
     let plays = Misbehaviour::all().map(|way| (way, timer(way.name))).map(|(way, timer)| async move {
-        let started = std::time::Instant::now();
         let mut row = play(way, (timer, TRIES[0])).await;
         for limit in &TRIES[1..] {
             if is_blessing || written.get(way.name) == Some(&row) {
                 break;
             }
             row = play(way, (timer, *limit)).await;
-        }
-        if std::env::var_os("DEFTOOL_TIMES").is_some() {
-            eprintln!("{:>6} ms {}", started.elapsed().as_millis(), way.name);
         }
         (way.name.to_owned(), row)
     });

@@ -1,5 +1,7 @@
 //! Event streams that are written otherwise than the specification says, or as few read it.
 
+use std::time::Duration;
+
 use super::{Misbehaviour, pieces};
 use crate::serve::stub::answer::DONE;
 use crate::serve::stub::reply::Piece;
@@ -86,12 +88,18 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         pieces.insert(pieces.len().saturating_sub(2), Piece::now(DONE));
         pieces
     }),
+    pieces("done-padded", "`[DONE]` has blanks around it", "hand-written servers", |pieces| {
+        each_text(pieces, |text| if text == DONE { String::from("data:   [DONE]  \n\n") } else { text })
+    }),
     pieces(
         "done-late",
-        "`[DONE]` comes in capitals and blanks of its own",
-        "hand-written servers",
-        |pieces| {
-            each_text(pieces, |text| if text == DONE { String::from("data:   [DONE]  \n\n") } else { text })
+        "`[DONE]` comes a second after the finish reason",
+        "gateways that count tokens first",
+        |mut pieces| {
+            for piece in pieces.iter_mut().filter(|piece| piece.bytes == DONE.as_bytes()) {
+                piece.wait = Duration::from_secs(1);
+            }
+            pieces
         },
     ),
     pieces(
