@@ -146,7 +146,7 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             .then(Act::Endless(framed(&b"and so on, ".repeat(10_000))))
     }),
     answer("text-huge", "100 MB of text, as fast as they are read", "a model run wild", |m| {
-        let lines: Vec<String> = (0..1_500).map(|number| line(number) + "\\n").collect();
+        let lines: Vec<String> = (0..30).map(|number| line(number).repeat(80) + "\\n").collect();
         let text = lines.concat();
         let chunk =
             format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
