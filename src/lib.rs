@@ -19,6 +19,7 @@
 //! | [`chat`] | the wire of chat completions: bodies, SSE, chunks, assembly, calls written as text |
 //! | [`request`] | the request machine: every decision of the loop, no IO and no clock |
 //! | [`worker`] | the tokio driver: slots, timers, transport, record and replay |
+//! | [`serve`] | servers of ours: the stub, a scripted model's server for tests |
 //! | `cli` | the `deftool` command, with the feature `cli` |
 
 pub mod text;
@@ -42,6 +43,8 @@ pub mod chat;
 pub mod request;
 
 pub mod worker;
+
+pub mod serve;
 
 #[cfg(feature = "cli")]
 pub mod cli;

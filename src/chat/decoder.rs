@@ -28,7 +28,7 @@ use super::account::{Account, Ending, Seen, own_error};
 use super::assemble::Assembled;
 use super::completion::Completion;
 use super::event::ChatEvent;
-use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_page};
+use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_body};
 use super::repair::repair_json;
 use super::responses::Response;
 use super::sink::Sink;
@@ -151,7 +151,7 @@ impl StreamDecoder {
             End::Broken { error } => Some(error),
         };
         let body_start = (!self.reply.account.is_recognised() && !self.reply.body_start.is_empty())
-            .then(|| text_of_page(&String::from_utf8_lossy(&self.reply.body_start)));
+            .then(|| text_of_body(&self.reply.body_start));
         let OpenReply { account, reading, skipped_frames, .. } = self.reply;
         let (assembled, foreign_items) = reading.finish(account.is_whole());
         events.push(ChatEvent::Ended { reply: account.judge(assembled, transport_error.clone()) });

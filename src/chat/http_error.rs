@@ -17,9 +17,7 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 2 * 1024;
 pub fn classify_http_error(status: u16, body: &[u8]) -> ServerError {
     let report = match serde_json::from_slice::<Value>(body) {
         Ok(value) => ErrorReport::from_json(&value),
-        Err(_) => {
-            ErrorReport { message: text_of_page(&String::from_utf8_lossy(body)), ..ErrorReport::default() }
-        }
+        Err(_) => ErrorReport { message: text_of_body(body), ..ErrorReport::default() },
     };
     let kind = kind_of(Some(status), &report).unwrap_or(ServerErrorKind::Http);
     let message = if report.message.is_empty() { format!("HTTP status {status}") } else { report.message };
@@ -30,9 +28,7 @@ pub fn classify_http_error(status: u16, body: &[u8]) -> ServerError {
 pub(super) fn classify_stream_error(data: &[u8]) -> ServerError {
     let report = match serde_json::from_slice::<Value>(data) {
         Ok(value) => ErrorReport::from_json(&value),
-        Err(_) => {
-            ErrorReport { message: text_of_page(&String::from_utf8_lossy(data)), ..ErrorReport::default() }
-        }
+        Err(_) => ErrorReport { message: text_of_body(data), ..ErrorReport::default() },
     };
     let kind = kind_of(report.code, &report).unwrap_or(ServerErrorKind::Server);
     let message = if report.message.is_empty() {
@@ -43,8 +39,17 @@ pub(super) fn classify_stream_error(data: &[u8]) -> ServerError {
     ServerError { kind, message, code: report.code, failed_generation: report.failed_generation }
 }
 
-/// The start of a body as text for a message: the title of an HTML page, or the text, neutralised and cut.
-pub(super) fn text_of_page(body: &str) -> String {
+/// The start of a body as text for a message: the title of an HTML page, or the text, neutralised and cut; bytes that
+/// proxies compressed although nobody asked for it are named.
+pub(super) fn text_of_body(body: &[u8]) -> String {
+    // The first two bytes of every gzip member (RFC 1952, 2.3.1).
+    if body.starts_with(&[0x1f, 0x8b]) {
+        return String::from("data compressed with gzip, which was not asked for");
+    }
+    text_of_page(&String::from_utf8_lossy(body))
+}
+
+fn text_of_page(body: &str) -> String {
     // A page's title is near its start; nothing is gained by reading megabytes.
     let start = body.char_indices().nth(64 * 1024).map_or(body, |(end, _)| body.get(..end).unwrap_or(body));
     if !start.trim_start().starts_with('<') {
@@ -345,6 +350,14 @@ mod tests {
             "code":"tool_use_failed","failed_generation":"<function=f>{}</function>"}}"#;
         let error = classify_http_error(400, body.as_bytes());
         assert_eq!(error.failed_generation.as_deref(), Some("<function=f>{}</function>"));
+    }
+
+    #[test]
+    fn compressed_bytes_are_named_and_not_shown() {
+        for body in [&b"\x1f\x8b"[..], b"\x1f\x8b\x08\x00\x00\x00\x00\x00\xff\xff\xfe"] {
+            let message = classify_http_error(502, body).message;
+            assert_eq!(message, "data compressed with gzip, which was not asked for");
+        }
     }
 
     #[test]

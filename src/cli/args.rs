@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -50,6 +51,8 @@ pub(super) enum Command {
     Run(RunOptions),
     /// Talk with a model, several turns, in a session that is kept
     Chat(ChatOptions),
+    /// Play a model's server by a scenario, for tests without a model; it misbehaves in every known way
+    Stub(StubOptions),
     /// Hold the project loaded and say what each save changes
     Watch(WatchOptions),
     /// Make a project: a spec, its script and a worker
@@ -418,6 +421,57 @@ pub(super) struct WorkerOptions {
     /// Folder of the project, or a folder inside it
     #[arg(long, value_name = "DIR")]
     pub(super) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Prints `READY URL` when it listens, and serves until Ctrl-C. Without a scenario every request gets a \
+                        short text, and one whose model is the name of a misbehaviour that misbehaviour. docs/stub.md says \
+                        how scenarios are written."
+)]
+pub(super) struct StubOptions {
+    /// File with scenarios; none: a short text for every request
+    #[arg(value_name = "SCENARIO")]
+    pub(super) file: Option<PathBuf>,
+    /// Which scenario, where the file has several
+    #[arg(long, value_name = "NAME", requires = "file")]
+    pub(super) scenario: Option<String>,
+    /// Answer the first requests by these misbehaviours, one each, and all later ones well
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "file")]
+    pub(super) misbehave: Vec<String>,
+    /// Wait of what trickles or never ends
+    #[arg(long, value_name = "DURATION", requires = "misbehave", value_parser = parse_duration)]
+    pub(super) every: Option<Duration>,
+    #[command(flatten)]
+    pub(super) listing: StubListing,
+    /// Port; 0: a free one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) port: u16,
+    /// Address; other than this machine's own, others can reach it, too
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(super) address: std::net::IpAddr,
+    /// Write every request into this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(super) log: Option<PathBuf>,
+    /// Say nothing of requests on stderr
+    #[arg(long)]
+    pub(super) quiet: bool,
+    /// Serve until stdin ends, too
+    #[arg(long)]
+    pub(super) until_stdin_closes: bool,
+    /// Run this with OPENAI_BASE_URL set, and end with it
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StubListing {
+    /// List every misbehaviour
+    #[arg(long, conflicts_with_all = ["file", "misbehave", "command"])]
+    pub(super) list: bool,
+    /// With --list: print JSON
+    #[arg(long, requires = "list")]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -29,6 +29,7 @@ mod rule;
 mod run;
 mod script_log;
 mod show;
+mod stub;
 mod targets;
 mod test;
 mod trust;
@@ -141,6 +142,7 @@ pub fn main() -> ExitCode {
         Command::Bench(options) => bench::run(&options),
         Command::Run(options) => run::run(&options),
         Command::Chat(options) => chat::run(&options),
+        Command::Stub(options) => stub::run(&options),
         Command::Watch(options) => watch::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),

@@ -41,6 +41,7 @@ mod simulation;
 #[cfg(unix)]
 mod storm;
 mod strict;
+mod stub;
 mod support;
 mod syntax;
 mod targets;

@@ -10,6 +10,7 @@ mod drain;
 mod ends;
 #[cfg(unix)]
 pub(crate) mod managed;
+mod misbehaviours;
 mod replay;
 mod responses;
 mod scripted;

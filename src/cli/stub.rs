@@ -1,0 +1,219 @@
+//! `deftool stub`: a model's server for tests, by a scenario or by the name of a misbehaviour.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Read, Write as _};
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+
+use super::args::{StubListing, StubOptions};
+use super::interrupt::Signals;
+use super::output::{clean, cut, print, print_json, print_painted, say, say_error};
+use super::{CliError, Exit};
+use crate::serve::stub::{GROUPS, Misbehaviour, Received, Scenario, Stub, load};
+use crate::spec::nearest;
+use crate::text::count;
+
+/// Headers that are secrets, and are logged without their values.
+const SECRET: [&str; 4] = ["authorization", "x-api-key", "api-key", "cookie"];
+
+pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
+    let StubListing { list: lists, json } = options.listing;
+    if lists {
+        if json {
+            print_json(&GROUPS, true);
+        } else {
+            print_painted(&list());
+        }
+        return Ok(Exit::Clean);
+    }
+    let Some(scenario) = choose(options)? else { return Ok(Exit::NotAttempted) };
+    let log = options.log.as_ref().map(|path| {
+        let unwritable = |source| CliError::Unwritable { path: path.display().to_string(), source };
+        File::create(path).map_err(unwritable)
+    });
+    let log = Mutex::new(log.transpose()?);
+    let (started, is_quiet) = (Instant::now(), options.quiet);
+    let listener = move |request: &Received, status: Option<u16>, wrong: Option<&str>| {
+        if let Ok(mut log) = log.lock()
+            && let Some(file) = log.as_mut()
+            && let Err(error) = file.write_all(log_line(request, status, wrong, started).as_bytes())
+        {
+            say_error(&format!("the log cannot be written: {error}"));
+            *log = None;
+        }
+        if !is_quiet {
+            let status = status.map_or_else(|| String::from("-"), |status| status.to_string());
+            say(&clean(&cut(&format!("{} {status}", request.line), 300)));
+        }
+        if let Some(wrong) = wrong {
+            say_error(wrong);
+        }
+    };
+    let key = scenario.key().map(str::to_owned);
+    let address = SocketAddr::new(options.address, options.port);
+    let stub = Stub::start_at(address, scenario, listener)
+        .map_err(|error| CliError::Usage(format!("cannot listen at {address}: {error}")))?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let is_well = runtime.block_on(async {
+        // Whoever reads READY may send a signal at once.
+        let mut signals = Signals::listen().map_err(CliError::Runtime)?;
+        if options.command.is_empty() {
+            print(&format!("READY {}\n", stub.endpoint()));
+            until_told(&mut signals, options.until_stdin_closes).await;
+            return Ok(true);
+        }
+        run_command(&options.command, &stub, key.as_deref(), &mut signals).await
+    })?;
+    let failures = stub.failures();
+    if !failures.is_empty() {
+        say_error(&format!("{} not as the scenario expects", were(failures.len())));
+    }
+    Ok(if is_well && failures.is_empty() { Exit::Clean } else { Exit::Failed })
+}
+
+fn were(failures: usize) -> String {
+    format!("{} {}", count(failures, "request"), if failures == 1 { "was" } else { "were" })
+}
+
+/// The scenario that was asked for; `None`: its file has mistakes, which were told.
+fn choose(options: &StubOptions) -> Result<Option<Scenario>, CliError> {
+    let Some(path) = &options.file else {
+        if options.misbehave.is_empty() {
+            return Ok(Some(Scenario::polite()));
+        }
+        let ways = options.misbehave.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?;
+        return Ok(Some(Scenario::misbehaving(ways, options.every)));
+    };
+    let mut scenarios = match load(path) {
+        Ok(scenarios) => scenarios,
+        Err(error) => {
+            for finding in &error.findings {
+                say(&clean(finding));
+            }
+            return Ok(None);
+        }
+    };
+    let names: Vec<String> = scenarios.iter().map(|scenario| scenario.name.clone()).collect();
+    let index = match &options.scenario {
+        Some(wanted) => names.iter().position(|name| name == wanted),
+        None if names.len() == 1 => Some(0),
+        None => None,
+    };
+    match index {
+        Some(index) => Ok(Some(scenarios.swap_remove(index))),
+        None => {
+            let names = names.join(", ");
+            let path = path.display();
+            Err(CliError::Usage(match &options.scenario {
+                Some(wanted) => format!("{path} has no scenario `{wanted}`; there are {names}"),
+                None => format!("{path} has several scenarios: {names}; choose one with --scenario"),
+            }))
+        }
+    }
+}
+
+fn named(name: &str) -> Result<&'static Misbehaviour, CliError> {
+    Misbehaviour::named(name).ok_or_else(|| {
+        let hint = match nearest(name, Misbehaviour::all().map(|way| way.name)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => String::from("`deftool stub --list` has them all"),
+        };
+        CliError::Usage(format!("no misbehaviour is called `{name}`; {hint}"))
+    })
+}
+
+/// Serves until a signal comes, or stdin ends.
+async fn until_told(signals: &mut Signals, by_stdin: bool) {
+    let (closed, stdin_closed) = tokio::sync::oneshot::channel::<()>();
+    if by_stdin {
+        // A read of stdin cannot be given up; the thread ends with the process.
+        std::thread::spawn(move || {
+            let mut bytes = [0; 1024];
+            let mut stdin = std::io::stdin().lock();
+            while !matches!(stdin.read(&mut bytes), Ok(0) | Err(_)) {}
+            drop(closed);
+        });
+        tokio::select! {
+            () = signals.next() => {}
+            _ = stdin_closed => {}
+        }
+    } else {
+        signals.next().await;
+    }
+}
+
+/// Runs a command that finds the stub by its environment; whether it ended well.
+async fn run_command(
+    words: &[OsString],
+    stub: &Stub,
+    key: Option<&str>,
+    signals: &mut Signals,
+) -> Result<bool, CliError> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(true) };
+    let shown = program.to_string_lossy().into_owned();
+    let mut command = tokio::process::Command::new(program);
+    command.args(arguments).env("OPENAI_BASE_URL", stub.endpoint()).kill_on_drop(true);
+    // Many a client does not start without a key.
+    match key {
+        Some(key) => {
+            command.env("OPENAI_API_KEY", key);
+        }
+        None if std::env::var_os("OPENAI_API_KEY").is_none() => {
+            command.env("OPENAI_API_KEY", "sk-not-needed");
+        }
+        None => {}
+    }
+    let mut child =
+        command.spawn().map_err(|error| CliError::Usage(format!("cannot run `{shown}`: {error}")))?;
+    tokio::select! {
+        status = child.wait() => {
+            let status = status.map_err(CliError::Runtime)?;
+            if !status.success() {
+                say_error(&format!("`{shown}` ended with {status}"));
+            }
+            Ok(status.success())
+        }
+        () = signals.next() => Ok(false),
+    }
+}
+
+/// One request as a line of JSON.
+fn log_line(request: &Received, status: Option<u16>, wrong: Option<&str>, started: Instant) -> String {
+    let headers: Map<String, Value> = request
+        .headers
+        .iter()
+        .map(|(name, value)| {
+            let shown = if SECRET.contains(&name.as_str()) { "(not logged)" } else { value };
+            (name.clone(), json!(shown))
+        })
+        .collect();
+    let at_ms = request.at.saturating_duration_since(started).as_millis() as u64;
+    let mut line = json!({
+        "at_ms": at_ms, "method": request.method(), "path": request.path(), "status": status,
+        "headers": headers, "body": request.body,
+    });
+    if let (Value::Object(members), Some(wrong)) = (&mut line, wrong) {
+        members.insert(String::from("wrong"), json!(wrong));
+    }
+    format!("{line}\n")
+}
+
+/// Every misbehaviour in two lines: what it is, and where it was seen.
+fn list() -> String {
+    let mut text = String::new();
+    for group in &GROUPS {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{}", group.title);
+        for Misbehaviour { name, about, seen, .. } in group.members {
+            let _ = writeln!(text, "  {name:<27} {about} ({seen})");
+        }
+        text.push('\n');
+    }
+    text.trim_end().to_owned() + "\n"
+}

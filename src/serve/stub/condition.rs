@@ -1,0 +1,200 @@
+//! What a request is held against: by `:when`, to find its answer, and by `expect`, to find a mistake.
+
+use serde_json::Value;
+
+use super::http::{Received, text_of};
+
+/// What is asked of a request; all of it must hold.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Condition {
+    /// The role of the last message.
+    pub last_role: Option<String>,
+    /// A part of the last message's text.
+    pub contains: Option<String>,
+    /// A part of a system message's text.
+    pub system: Option<String>,
+    /// Names of tools, all of which are offered.
+    pub tools: Option<Vec<String>>,
+    /// Headers, names in lower case, and their values.
+    pub headers: Vec<(String, String)>,
+    /// How many replies the conversation has, this one included.
+    pub turn: Option<u64>,
+    /// The model's name.
+    pub model: Option<String>,
+    /// Whether the answer is to be streamed.
+    pub stream: Option<bool>,
+    /// Members of the body; objects may have more than these, lists may not.
+    pub body: Option<Value>,
+}
+
+impl Condition {
+    /// What does not hold, a clause each: what was expected and what was found.
+    pub fn mismatches(&self, request: &Received) -> Vec<String> {
+        let Self { last_role, contains, system, tools, headers, turn, model, stream, body } = self;
+        let mut found = Vec::new();
+        let mut differ = |what: &str, expected: &str, is: Option<&str>| {
+            if is != Some(expected) {
+                let is = is.map_or_else(|| String::from("none"), shown);
+                found.push(format!("expected {what} {}, found {is}", shown(expected)));
+            }
+        };
+        let last = request.messages().last();
+        if let Some(role) = last_role {
+            let is = last.and_then(|message| message.get("role")?.as_str());
+            differ("the last message to be of the role", role, is);
+        }
+        if let Some(model) = model {
+            differ("the model", model, request.body.get("model").and_then(Value::as_str));
+        }
+        for (name, value) in headers {
+            differ(&format!("the header {name}:"), value, request.header(name));
+        }
+        if let Some(turn) = turn {
+            let is = 1 + request.contents("assistant").len();
+            differ("turn", &turn.to_string(), Some(&is.to_string()));
+        }
+        if let Some(stream) = stream {
+            let is = request.body.get("stream").and_then(Value::as_bool).unwrap_or(false);
+            differ("stream to be", &stream.to_string(), Some(&is.to_string()));
+        }
+        if let Some(part) = contains {
+            let text = text_of(last.and_then(|message| message.get("content")));
+            if !text.contains(part.as_str()) {
+                found.push(format!("expected {} in the last message, found {}", shown(part), shown(&text)));
+            }
+        }
+        if let Some(part) = system
+            && !request.contents("system").iter().any(|text| text.contains(part.as_str()))
+        {
+            found.push(format!("expected {} in a system message", shown(part)));
+        }
+        let offered = offered(request);
+        for tool in tools.iter().flatten().filter(|tool| !offered.contains(&tool.as_str())) {
+            let names = if offered.is_empty() { String::from("none") } else { offered.join(", ") };
+            found.push(format!("expected the tool {tool} to be offered, found {names}"));
+        }
+        if let Some(body) = body {
+            differences("", body, Some(&request.body), &mut found);
+        }
+        found
+    }
+}
+
+/// The names of the tools that a request offers.
+pub(super) fn offered(request: &Received) -> Vec<&str> {
+    let tools = request.body.get("tools").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    tools.iter().filter_map(|tool| tool.pointer("/function/name")?.as_str()).collect()
+}
+
+/// Where `found` is not what was expected; the expected value comes from a scenario, which is not deep.
+fn differences(path: &str, expected: &Value, found: Option<&Value>, told: &mut Vec<String>) {
+    if let (Value::Object(members), Some(Value::Object(others))) = (expected, found) {
+        for (key, value) in members {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            differences(&path, value, others.get(key), told);
+        }
+        return;
+    }
+    if let (Value::Array(items), Some(Value::Array(others))) = (expected, found)
+        && items.len() == others.len()
+    {
+        for (index, (item, other)) in items.iter().zip(others).enumerate() {
+            differences(&format!("{path}[{index}]"), item, Some(other), told);
+        }
+        return;
+    }
+    let is_same = match (expected, found) {
+        (Value::Number(one), Some(Value::Number(other))) => one == other || one.as_f64() == other.as_f64(),
+        (_, found) => found == Some(expected),
+    };
+    if !is_same {
+        let is = found.map_or_else(|| String::from("nothing"), |found| shown(&found.to_string()));
+        told.push(format!("expected {path} to be {}, found {is}", shown(&expected.to_string())));
+    }
+}
+
+/// The start of a text, for a message.
+fn shown(text: &str) -> String {
+    let start: String = text.chars().take(200).collect();
+    let more = if start.len() < text.len() { "…" } else { "" };
+    format!("`{start}{more}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn request() -> Received {
+        let body = json!({
+            "model": "m", "stream": true, "temperature": 0.0, "stop": ["a", "b"],
+            "messages": [
+                {"role": "system", "content": "Be short."},
+                {"role": "user", "content": [{"type": "text", "text": "Hello there"}]},
+                {"role": "assistant", "content": null, "tool_calls": []},
+                {"role": "tool", "content": "{\"degrees\":21}"},
+            ],
+            "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}],
+        });
+        let headers = vec![(String::from("x-a"), String::from("b"))];
+        let line = String::from("POST /v1/chat/completions");
+        Received { line, headers, body, raw: Vec::new(), at: std::time::Instant::now() }
+    }
+
+    #[test]
+    fn what_holds_is_silent_and_what_does_not_is_told() {
+        let some = |text: &str| Some(String::from(text));
+        let none = Condition::default;
+        let cases: Vec<(Condition, Condition, &str)> = vec![
+            (
+                Condition { last_role: some("tool"), ..none() },
+                Condition { last_role: some("user"), ..none() },
+                "expected the last message to be of the role `user`, found `tool`",
+            ),
+            (
+                Condition { contains: some("21"), ..none() },
+                Condition { contains: some("22"), ..none() },
+                "expected `22` in the last message, found `{\"degrees\":21}`",
+            ),
+            (
+                Condition { system: some("short"), ..none() },
+                Condition { system: some("long"), ..none() },
+                "expected `long` in a system message",
+            ),
+            (
+                Condition { tools: Some(vec![String::from("look")]), ..none() },
+                Condition { tools: Some(vec![String::from("lok")]), ..none() },
+                "expected the tool lok to be offered, found look",
+            ),
+            (
+                Condition { headers: vec![(String::from("x-a"), String::from("b"))], ..none() },
+                Condition { headers: vec![(String::from("x-b"), String::from("b"))], ..none() },
+                "expected the header x-b: `b`, found none",
+            ),
+            (
+                Condition { turn: Some(2), ..none() },
+                Condition { turn: Some(1), ..none() },
+                "expected turn `1`, found `2`",
+            ),
+            (
+                Condition { model: some("m"), stream: Some(true), ..none() },
+                Condition { stream: Some(false), ..none() },
+                "expected stream to be `false`, found `true`",
+            ),
+            (
+                Condition { body: Some(json!({"temperature": 0, "stop": ["a", "b"]})), ..none() },
+                Condition { body: Some(json!({"tools": [{"function": {"name": "x"}}]})), ..none() },
+                "expected tools[0].function.name to be `\"x\"`, found `\"look\"`",
+            ),
+            (
+                none(),
+                Condition { body: Some(json!({"seed": 1})), ..none() },
+                "expected seed to be `1`, found nothing",
+            ),
+        ];
+        for (holds, differs, message) in cases {
+            assert_eq!(holds.mismatches(&request()), Vec::<String>::new());
+            assert_eq!(differs.mismatches(&request()), [message]);
+        }
+    }
+}

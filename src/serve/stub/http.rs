@@ -1,0 +1,410 @@
+//! HTTP/1.1 on a raw socket, as much of it as a scripted server needs: any library would mend what is to be wrong.
+//!
+//! In: a listener and a function from a request to its answer. One task a connection, driven by its timers. What a client
+//! sends is bounded ([`MAX_HEAD`], [`MAX_BODY`]) and may be anything; what cannot be read is answered with the status that
+//! says so, and the connection is closed.
+
+use std::future::pending;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::answer::{Act, Answer};
+
+/// Most bytes of a request's head.
+pub const MAX_HEAD: usize = 64 << 10;
+/// Most bytes of a request's body. Its JSON may take sixteen times as many.
+pub const MAX_BODY: usize = 16 << 20;
+/// A request that has begun is given this long to come whole.
+const REQUEST_LIMIT: Duration = Duration::from_secs(60);
+/// A reset follows what was written by so long, that it can be read first.
+const BEFORE_RESET: Duration = Duration::from_millis(50);
+/// A stream that is this much behind its times takes new ones: a client that was not reading gets no flood.
+const MAX_BEHIND: Duration = Duration::from_secs(1);
+
+/// A request that came.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// Method and path, query included: `POST /v1/chat/completions`.
+    pub line: String,
+    /// Header lines, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body, or null where it is no JSON.
+    pub body: Value,
+    /// Head and body as they came.
+    pub raw: Vec<u8>,
+    /// When it was read.
+    pub at: Instant,
+}
+
+impl Received {
+    /// The value of the header called `name`, in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// `POST`
+    pub fn method(&self) -> &str {
+        self.line.split(' ').next().unwrap_or_default()
+    }
+
+    /// `/v1/chat/completions`, without the query.
+    pub fn path(&self) -> &str {
+        let target = self.line.split(' ').nth(1).unwrap_or_default();
+        target.split('?').next().unwrap_or_default()
+    }
+
+    /// The messages of a chat request.
+    pub fn messages(&self) -> &[Value] {
+        self.body.get("messages").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// Contents of the messages of `role`.
+    pub fn contents(&self, role: &str) -> Vec<String> {
+        let of_role = self.messages().iter().filter(|message| message.get("role").is_some_and(|r| r == role));
+        of_role.map(|message| text_of(message.get("content"))).collect()
+    }
+}
+
+/// The text of a message's content: a string, or parts.
+pub(super) fn text_of(content: Option<&Value>) -> String {
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            parts.iter().filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().concat()
+        }
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => String::new(),
+    }
+}
+
+/// What a server does with its connections.
+pub(super) trait Service: Send + Sync + 'static {
+    /// A client connected.
+    fn connected(&self);
+
+    /// The answer to a request.
+    fn answer(&self, request: Received) -> Arc<Answer>;
+
+    /// A client closed in the middle of an answer.
+    fn left(&self);
+}
+
+/// Takes connections for ever.
+pub(super) async fn serve(listener: TcpListener, service: Arc<dyn Service>) {
+    loop {
+        match listener.accept().await {
+            Ok((socket, _)) => {
+                service.connected();
+                tokio::spawn(serve_connection(socket, Arc::clone(&service)));
+            }
+            // Out of descriptors, as a rule: those that are open close some day.
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+/// What is done with the connection after an answer.
+enum Last {
+    Open,
+    Close,
+    Reset,
+}
+
+async fn serve_connection(socket: TcpStream, service: Arc<dyn Service>) {
+    let _ = socket.set_nodelay(true);
+    let (mut read, mut write) = socket.into_split();
+    let mut waiting = Vec::new();
+    loop {
+        let request = match read_request(&mut read, &mut write, &mut waiting).await {
+            Ok(Some(request)) => request,
+            Ok(None) => return,
+            Err(BadRequest { status, message }) => {
+                let _ = play(&Answer::error(status, &[("connection", "close")], message), &mut write).await;
+                return;
+            }
+        };
+        let is_last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        let answer = service.answer(request);
+        let played = tokio::select! {
+            biased;
+            played = play(&answer, &mut write) => played,
+            // What comes before the answer is over is no request that we would answer; the end of it means that
+            // the client has gone.
+            () = gone(&mut read) => Err(io::ErrorKind::ConnectionAborted.into()),
+        };
+        match played {
+            Ok(Last::Open) if is_last => return,
+            Ok(Last::Open) => {}
+            Ok(Last::Close) => return,
+            Ok(Last::Reset) => {
+                if let Ok(socket) = read.reunite(write) {
+                    let _ = socket.set_zero_linger();
+                }
+                return;
+            }
+            Err(_) => return service.left(),
+        }
+    }
+}
+
+/// An error: the client has gone.
+async fn play(answer: &Answer, write: &mut OwnedWriteHalf) -> io::Result<Last> {
+    let mut pace = Pace::new();
+    for act in answer.acts() {
+        match act {
+            Act::Write(bytes) => write.write_all(bytes).await?,
+            Act::Wait(time) => pace.wait(*time).await,
+            Act::Repeat { bytes, times, every } => {
+                let mut left = *times;
+                while left != Some(0) {
+                    write.write_all(bytes).await?;
+                    left = left.map(|left| left - 1);
+                    if every.is_zero() {
+                        // A writer that is always ready would leave nobody else a turn.
+                        tokio::task::yield_now().await;
+                    } else {
+                        pace.wait(*every).await;
+                    }
+                }
+            }
+            Act::Endless(bytes) => loop {
+                write.write_all(bytes).await?;
+                tokio::task::yield_now().await;
+            },
+            Act::Silence => pending().await,
+            Act::Close => return Ok(Last::Close),
+            Act::Reset => {
+                tokio::time::sleep(BEFORE_RESET).await;
+                return Ok(Last::Reset);
+            }
+            Act::Do(action) => action(),
+        }
+    }
+    Ok(Last::Open)
+}
+
+/// Waits that are counted from each other, so that what lies between them does not add up.
+struct Pace {
+    due: tokio::time::Instant,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { due: tokio::time::Instant::now() }
+    }
+
+    async fn wait(&mut self, time: Duration) {
+        let now = tokio::time::Instant::now();
+        if now.saturating_duration_since(self.due) > MAX_BEHIND {
+            self.due = now;
+        }
+        // A wait beyond the end of time is as long as it gets.
+        self.due = self.due.checked_add(time).unwrap_or(now + Duration::from_secs(365 * 24 * 3600));
+        tokio::time::sleep_until(self.due).await;
+    }
+}
+
+async fn gone(read: &mut OwnedReadHalf) {
+    let mut bytes = [0; 512];
+    while !matches!(read.read(&mut bytes).await, Ok(0) | Err(_)) {}
+}
+
+/// A request that cannot be read.
+struct BadRequest {
+    status: u16,
+    message: &'static str,
+}
+
+/// `None`: the connection is over. What came of the next request stays in `buffer`.
+async fn read_request(
+    read: &mut OwnedReadHalf,
+    write: &mut OwnedWriteHalf,
+    buffer: &mut Vec<u8>,
+) -> Result<Option<Received>, BadRequest> {
+    // Between two requests a connection may idle as long as it likes.
+    if buffer.is_empty() && read_more(read, buffer).await.is_none() {
+        return Ok(None);
+    }
+    match tokio::time::timeout(REQUEST_LIMIT, read_begun(read, write, buffer)).await {
+        Ok(request) => request,
+        Err(_) => Err(BadRequest { status: 408, message: "the request did not come whole within 60 s" }),
+    }
+}
+
+async fn read_begun(
+    read: &mut OwnedReadHalf,
+    write: &mut OwnedWriteHalf,
+    buffer: &mut Vec<u8>,
+) -> Result<Option<Received>, BadRequest> {
+    let mut looked_at = 0;
+    let head_end = loop {
+        let from = buffer.get(looked_at..).unwrap_or_default();
+        if let Some(at) = memchr::memmem::find(from, b"\r\n\r\n") {
+            break looked_at + at;
+        }
+        looked_at = buffer.len().saturating_sub(3);
+        if buffer.len() > MAX_HEAD {
+            return Err(BadRequest { status: 431, message: "the head of the request is larger than 64 KiB" });
+        }
+        if read_more(read, buffer).await.is_none() {
+            return Ok(None);
+        }
+    };
+    let Head { line, headers, framing } = read_head(buffer.get(..head_end).unwrap_or_default())?;
+    if headers.iter().any(|(name, value)| name == "expect" && value.eq_ignore_ascii_case("100-continue")) {
+        let _ = write.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
+    }
+    let start = head_end + 4;
+    let (body, end) = match framing {
+        Framing::Length(length) => {
+            while buffer.len() < start + length {
+                if read_more(read, buffer).await.is_none() {
+                    return Ok(None);
+                }
+            }
+            (buffer.get(start..start + length).unwrap_or_default().to_vec(), start + length)
+        }
+        Framing::Chunked => {
+            let mut chunks = Chunks { body: Vec::new(), at: start };
+            while !chunks.read(buffer)? {
+                if read_more(read, buffer).await.is_none() {
+                    return Ok(None);
+                }
+            }
+            (chunks.body, chunks.at)
+        }
+    };
+    let rest = buffer.split_off(end);
+    let raw = std::mem::replace(buffer, rest);
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    Ok(Some(Received { line, headers, body, raw, at: Instant::now() }))
+}
+
+async fn read_more(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Option<()> {
+    match read.read_buf(buffer).await {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(()),
+    }
+}
+
+const TOO_LARGE: BadRequest =
+    BadRequest { status: 413, message: "the body of the request is larger than 16 MiB" };
+
+/// The head of a request.
+struct Head {
+    line: String,
+    headers: Vec<(String, String)>,
+    framing: Framing,
+}
+
+/// Where a body ends.
+enum Framing {
+    Length(usize),
+    Chunked,
+}
+
+fn read_head(head: &[u8]) -> Result<Head, BadRequest> {
+    let bad = |message| BadRequest { status: 400, message };
+    let head = str::from_utf8(head).map_err(|_| bad("the head of the request is not UTF-8"))?;
+    let mut lines = head.lines();
+    let line = lines.next().unwrap_or_default();
+    let line = line
+        .strip_suffix(" HTTP/1.1")
+        .or_else(|| line.strip_suffix(" HTTP/1.0"))
+        .filter(|line| line.split(' ').count() == 2)
+        .ok_or(bad("expected a request line such as `POST /v1/chat/completions HTTP/1.1`"))?;
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
+        .collect();
+    let find = |name| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    let framing = if find("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
+        Framing::Chunked
+    } else {
+        let length = find("content-length").map_or(Ok(0), str::parse);
+        let length: usize = length.map_err(|_| bad("the content-length is no number"))?;
+        if length > MAX_BODY {
+            return Err(TOO_LARGE);
+        }
+        Framing::Length(length)
+    };
+    Ok(Head { line: line.to_owned(), headers, framing })
+}
+
+/// The body of a chunked request, as it comes.
+struct Chunks {
+    body: Vec<u8>,
+    /// Where the next chunk begins.
+    at: usize,
+}
+
+impl Chunks {
+    /// Takes the chunks that are whole in `bytes`; whether the last was among them.
+    fn read(&mut self, bytes: &[u8]) -> Result<bool, BadRequest> {
+        let bad = || BadRequest { status: 400, message: "a chunk of the request's body has no size" };
+        loop {
+            let rest = bytes.get(self.at..).unwrap_or_default();
+            let Some(line_end) = memchr::memmem::find(rest.get(..64).unwrap_or(rest), b"\r\n") else {
+                return if rest.len() >= 64 { Err(bad()) } else { Ok(false) };
+            };
+            let line = str::from_utf8(rest.get(..line_end).unwrap_or_default()).map_err(|_| bad())?;
+            let size = line.split(';').next().unwrap_or_default().trim();
+            let size = usize::from_str_radix(size, 16).map_err(|_| bad())?;
+            // The sizes of a million chunks of a byte are more than the bytes.
+            if size > MAX_BODY || self.body.len() + size > MAX_BODY || self.at > 4 * MAX_BODY {
+                return Err(TOO_LARGE);
+            }
+            let start = line_end + 2;
+            let Some(after) = rest.get(start + size..start + size + 2) else { return Ok(false) };
+            if after != b"\r\n" {
+                return Err(bad());
+            }
+            self.body.extend_from_slice(rest.get(start..start + size).unwrap_or_default());
+            self.at += start + size + 2;
+            if size == 0 {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_or_refused() {
+        let read = |head: &str| read_head(head.as_bytes()).map(|head| head.line).map_err(|bad| bad.status);
+        assert_eq!(read("POST /v1 HTTP/1.1\r\nA: b").as_deref(), Ok("POST /v1"));
+        assert_eq!(read("GET / HTTP/1.0").as_deref(), Ok("GET /"));
+        for bad in ["", "hello", "GET /", "GET  / HTTP/1.1", "GET / HTTP/2", "\u{0}"] {
+            assert_eq!(read(bad), Err(400), "{bad:?}");
+        }
+        assert_eq!(read("GET / HTTP/1.1\r\ncontent-length: many"), Err(400));
+        assert_eq!(read("GET / HTTP/1.1\r\ncontent-length: -1"), Err(400));
+        assert_eq!(read("GET / HTTP/1.1\r\nContent-Length: 99999999999"), Err(413));
+    }
+
+    #[test]
+    fn a_chunked_body_is_put_together() {
+        let read = |bytes: &str| {
+            let mut chunks = Chunks { body: Vec::new(), at: 0 };
+            let is_whole = chunks.read(bytes.as_bytes()).map_err(|bad| bad.status)?;
+            Ok((is_whole, String::from_utf8(chunks.body).unwrap(), chunks.at))
+        };
+        assert_eq!(read("3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\nrest"), Ok((true, String::from("abcde"), 24)));
+        for part in ["", "3", "3\r\n", "3\r\nabc", "3\r\nabc\r\n", "3\r\nabc\r\n0\r\n"] {
+            assert!(read(part).is_ok_and(|(is_whole, ..)| !is_whole), "{part:?}");
+        }
+        for bad in ["x\r\n", "3\r\nabcd\r\n", "\r\n\r\n", &"f".repeat(70)] {
+            assert_eq!(read(bad), Err(400), "{bad:?}");
+        }
+        assert_eq!(read("fffffffff\r\n"), Err(413));
+        assert_eq!(read("ffffffffffffffffff\r\n"), Err(400));
+    }
+}

@@ -1,0 +1,226 @@
+//! HTTP answers that are no reply, or a reply in the wrong clothes.
+
+use std::io::Write;
+use std::time::SystemTime;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::json;
+
+use super::{Misbehaviour, answer};
+use crate::serve::stub::answer::{Act, Answer, DONE, framed, reason};
+use crate::serve::stub::reply::Material;
+
+pub(super) static TABLE: &[Misbehaviour] = &[
+    answer("http-400", "400 with an error object", "every server", |m| refused(m, 400, "bad seed")),
+    answer("http-401", "401: the key is missing or wrong", "every hosted API", |m| {
+        refused(m, 401, "invalid key")
+    }),
+    answer("http-403", "403 with plain text", "proxies, hosted APIs", |m| {
+        said(m, 403, "text/plain", "forbidden")
+    }),
+    answer("http-404", "404: no such model", "OpenAI, Ollama", |m| refused(m, 404, "no such model")),
+    answer("http-422", "422 with a list of details", "FastAPI, as vLLM and llama-cpp-python use it", |m| {
+        let detail =
+            json!({"detail": [{"loc": ["body", "tools"], "msg": "field required", "type": "missing"}]});
+        said(m, 422, "application/json", &detail.to_string())
+    }),
+    answer("http-500", "500 with an error object", "every server", |m| refused(m, 500, "out of memory")),
+    answer("http-500-text", "500 with plain text", "llama-cpp-python", |m| {
+        said(m, 500, "text/plain", "Internal Server Error")
+    }),
+    answer("http-502-html", "502 with a page of HTML", "nginx before a server that is down", |m| {
+        said(
+            m,
+            502,
+            "text/html",
+            "<html><head><title>502 Bad Gateway</title></head><body><hr>nginx</body></html>",
+        )
+    }),
+    answer("http-503-loading", "503 `Loading model`, without Retry-After", "llama.cpp", |m| {
+        let error = json!({"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}});
+        said(m, 503, "application/json", &error.to_string())
+    }),
+    answer("http-504-empty", "504 without a body", "load balancers", |m| m.head_of(504, "text/plain").end()),
+    answer("context-overflow", "400: the prompt is larger than the context", "llama.cpp", |m| {
+        let error = json!({"error": {
+            "code": 400, "message": "the request exceeds the available context size",
+            "type": "exceed_context_size_error", "n_prompt_tokens": 5000, "n_ctx": 4096,
+        }});
+        said(m, 400, "application/json", &error.to_string())
+    }),
+    answer(
+        "failed-generation",
+        "400: the model's call could not be read, with its text, which is no call",
+        "Groq",
+        |m| {
+            let error = json!({"error": {
+                "message": "Failed to call a function.", "type": "invalid_request_error",
+                "code": "tool_use_failed", "failed_generation": "I would call a tool here.",
+            }});
+            said(m, 400, "application/json", &error.to_string())
+        },
+    ),
+    answer("redirect", "308 to another server", "an endpoint written with http for https", |_| {
+        Answer::whole(308, &[("location", "https://api.example.org/v1/chat/completions")], "")
+    }),
+    answer("retry-after-seconds", "429, Retry-After: 1", "hosted APIs", |m| wait(m, "retry-after", "1")),
+    answer("retry-after-float", "429, Retry-After: 0.05", "gateways", |m| wait(m, "retry-after", "0.05")),
+    answer("retry-after-date", "429, Retry-After with a date one second ahead", "allowed by HTTP", |m| {
+        let then = jiff::Timestamp::try_from(SystemTime::now() + std::time::Duration::from_secs(1));
+        let then = then.map(|then| then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string());
+        wait(m, "retry-after", &then.unwrap_or_default())
+    }),
+    answer(
+        "retry-after-past",
+        "429, Retry-After with a date of long ago",
+        "servers whose clock is wrong",
+        |m| wait(m, "retry-after", "Wed, 21 Oct 2015 07:28:00 GMT"),
+    ),
+    answer("retry-after-ms", "429, retry-after-ms: 40", "OpenAI, Azure", |m| wait(m, "retry-after-ms", "40")),
+    answer("retry-after-absurd", "429, Retry-After: 86400", "quotas of a day", |m| {
+        wait(m, "retry-after", "86400")
+    }),
+    answer("retry-after-negative", "429, Retry-After: -5", "hand-written servers", |m| {
+        wait(m, "retry-after", "-5")
+    }),
+    answer("retry-after-words", "429, Retry-After: soon", "hand-written servers", |m| {
+        wait(m, "retry-after", "soon")
+    }),
+    answer("retry-after-missing", "429 without Retry-After", "many", |m| wait(m, "x-nothing", "1")),
+    answer(
+        "empty-200",
+        "200, an event stream without an event",
+        "llama-cpp-python, on context overflow",
+        |m| m.head().end(),
+    ),
+    answer("empty-done", "200, nothing but `[DONE]`", "gateways", |m| m.head().piece(DONE).end()),
+    answer("empty-comments", "200, nothing but comments", "routers whose provider is gone", |m| {
+        m.head().piece(": ping\n\n").piece(": ping\n\n").end()
+    }),
+    answer("http-204", "204 without a body", "proxies", |_| raw("HTTP/1.1 204 No Content\r\n\r\n")),
+    answer("html-200", "200 with a page of HTML", "captive portals, a wrong endpoint", |m| {
+        said(m, 200, "text/html", "<!doctype html><title>Sign in</title><body>please</body>")
+    }),
+    answer("text-200", "200 with plain text", "a wrong endpoint", |m| {
+        said(m, 200, "text/plain", "It works!\n")
+    }),
+    answer("error-json-200", "200 with an error object", "gateways", |m| {
+        said(m, 200, "application/json", "{\"error\":{\"message\":\"model not loaded\"}}")
+    }),
+    answer("content-type-wrong", "an event stream called application/json", "9router", |m| {
+        m.body(m.head_of(200, "application/json")).end()
+    }),
+    answer("content-type-missing", "an event stream without a content type", "hand-written servers", |m| {
+        m.body(Answer::head(200, &[])).end()
+    }),
+    answer("json-for-stream", "JSON in one piece where a stream was asked for", "mocks, 9router", |m| {
+        let text = "All of it in one piece.";
+        let choice =
+            json!({"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"});
+        said(
+            m,
+            200,
+            "application/json",
+            &json!({"object": "chat.completion", "choices": [choice]}).to_string(),
+        )
+    }),
+    answer("stream-for-json", "an event stream, whether one was asked for or not", "mocks, 9router", |m| {
+        if m.is_stream {
+            return m.plain();
+        }
+        let whole = String::from_utf8_lossy(&m.joined()).into_owned();
+        m.head_of(200, "text/event-stream").piece(format!("data: {whole}\n\n{DONE}")).end()
+    }),
+    answer("json-cut", "JSON in one piece that stops in the middle", "a server that dies", |m| {
+        said(m, 200, "application/json", "{\"choices\":[{\"message\":{\"content\":\"All of")
+    }),
+    answer("gzip", "an event stream compressed with gzip, although that was not asked for", "proxies", |m| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        let written = encoder.write_all(&m.joined()).and_then(|()| encoder.finish());
+        let head = Answer::head(200, &[("content-type", "text/event-stream"), ("content-encoding", "gzip")]);
+        head.piece(written.unwrap_or_default()).end()
+    }),
+    answer("http-1-0", "HTTP/1.0: the body ends with the connection", "old proxies", |m| {
+        raw("HTTP/1.0 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+            .then(Act::Write(m.joined()))
+            .then(Act::Close)
+    }),
+    answer("content-length", "an event stream with its length ahead", "proxies that buffer", |m| {
+        lengthy(m, m.joined().len())
+    }),
+    answer(
+        "content-length-short",
+        "a content length that is too small",
+        "proxies that rewrite bodies",
+        |m| lengthy(m, m.joined().len() / 2).then(Act::Close),
+    ),
+    answer(
+        "content-length-long",
+        "a content length that is too large, then the end",
+        "proxies that die",
+        |m| lengthy_of(m, m.joined().len() * 2, &half(&m.joined())).then(Act::Close),
+    ),
+    answer(
+        "chunk-truncated",
+        "the last chunk of the body is shorter than it says",
+        "a server that dies",
+        |m| {
+            let last =
+                framed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"and more\"}}]}\n\n");
+            m.half(m.head()).then(Act::Write(half(&last))).then(Act::Close)
+        },
+    ),
+    answer("chunk-size-wrong", "a chunk of the body has no size", "hand-written servers", |m| {
+        m.half(m.head()).then(Act::Write(b"zz\r\nhello\r\n".to_vec())).then(Act::Close)
+    }),
+    answer("chunk-end-missing", "the body has no last chunk", "hand-written servers", |m| {
+        m.body(m.head()).then(Act::Close)
+    }),
+    answer("head-broken", "the head is no HTTP", "a wrong port", |_| {
+        raw("SSH-2.0-OpenSSH_9.6\r\n").then(Act::Close)
+    }),
+    answer("status-absurd", "a status that is none", "hand-written servers", |_| {
+        raw("HTTP/1.1 999999 What\r\ncontent-length: 0\r\n\r\n").then(Act::Close)
+    }),
+    answer("trailing-bytes", "more bytes follow the end of the body", "hand-written servers", |m| {
+        m.plain().then(Act::Write(b"and this is no answer\r\n\r\n".to_vec())).then(Act::Close)
+    }),
+    answer("continue-first", "100 Continue comes before the answer, twice", "proxies", |m| {
+        let plain = m.plain();
+        let first = Answer::default().then(Act::Write(b"HTTP/1.1 100 Continue\r\n\r\n".repeat(2)));
+        plain.acts().iter().fold(first, |answer, act| answer.then(act.clone()))
+    }),
+];
+
+fn said(m: &Material, status: u16, content_type: &str, body: &str) -> Answer {
+    m.head_of(status, content_type).piece(body).end()
+}
+
+fn refused(m: &Material, status: u16, message: &str) -> Answer {
+    let error = json!({"error": {"message": message, "code": status}});
+    said(m, status, "application/json", &error.to_string())
+}
+
+fn wait(m: &Material, header: &str, value: &str) -> Answer {
+    let _ = m;
+    Answer::error(429, &[("content-type", "application/json"), (header, value)], "slow down")
+}
+
+fn raw(text: &str) -> Answer {
+    Answer::default().then(Act::Write(text.as_bytes().to_vec()))
+}
+
+fn lengthy(m: &Material, length: usize) -> Answer {
+    lengthy_of(m, length, &m.joined())
+}
+
+fn lengthy_of(m: &Material, length: usize, body: &[u8]) -> Answer {
+    let kind = if m.is_stream { "text/event-stream" } else { "application/json" };
+    raw(&format!("HTTP/1.1 200 {}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n", reason(200)))
+        .then(Act::Write(body.to_vec()))
+}
+
+fn half(bytes: &[u8]) -> Vec<u8> {
+    bytes.get(..bytes.len() / 2).unwrap_or_default().to_vec()
+}

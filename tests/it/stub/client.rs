@@ -1,0 +1,91 @@
+//! A client that sees the bytes: what a stub really sends.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// A connection, and what came of it.
+pub(super) struct Client(TcpStream);
+
+impl Client {
+    pub(super) fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self(stream)
+    }
+
+    pub(super) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.0.write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// Everything until the server closes; an error is how it ended.
+    pub(super) fn read_to_end(&mut self) -> (String, Option<std::io::ErrorKind>) {
+        let mut bytes = Vec::new();
+        let end = self.0.read_to_end(&mut bytes).err().map(|error| error.kind());
+        (String::from_utf8_lossy(&bytes).into_owned(), end)
+    }
+
+    /// Reads until `part` has come.
+    pub(super) fn read_until(&mut self, part: &str) -> String {
+        let mut bytes = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            let text = String::from_utf8_lossy(&bytes);
+            if text.contains(part) {
+                return text.into_owned();
+            }
+            let count = self.0.read(&mut buffer).unwrap();
+            assert!(count > 0, "closed after {text:?}, before {part:?}");
+            bytes.extend_from_slice(&buffer[..count]);
+        }
+    }
+}
+
+/// A POST of a chat request; the connection is closed after it.
+pub(super) fn post(body: &Value) -> String {
+    let body = body.to_string();
+    let length = body.len();
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: stub\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+pub(super) fn hello(is_stream: bool) -> Value {
+    json!({"model": "m", "stream": is_stream, "messages": [{"role": "user", "content": "hello"}]})
+}
+
+/// Status and JSON body of a whole exchange.
+pub(super) fn ask(address: SocketAddr, body: &Value) -> (u16, Value) {
+    exchange(address, &post(body))
+}
+
+/// As [`ask`], of a page.
+pub(super) fn get(address: SocketAddr, path: &str) -> (u16, Value) {
+    exchange(address, &format!("GET {path} HTTP/1.1\r\nhost: stub\r\nconnection: close\r\n\r\n"))
+}
+
+pub(super) fn exchange(address: SocketAddr, request: &str) -> (u16, Value) {
+    let mut client = Client::connect(address);
+    client.send(request);
+    let (text, _) = client.read_to_end();
+    let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let (_, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {text:?}"));
+    let body = unchunked(body);
+    (status.unwrap(), serde_json::from_str(&body).unwrap_or(Value::String(body)))
+}
+
+/// The body of a chunked answer.
+pub(super) fn unchunked(mut body: &str) -> String {
+    let mut whole = String::new();
+    while let Some((size, rest)) = body.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).unwrap_or(0);
+        if size == 0 {
+            break;
+        }
+        whole.push_str(&rest[..size]);
+        body = &rest[size + 2..];
+    }
+    whole
+}

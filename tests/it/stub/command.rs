@@ -1,0 +1,202 @@
+//! `deftool stub`: the real binary, and `deftool run` against it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use super::client::{ask, hello};
+use crate::support::project::{Ended, Project};
+
+/// A stub that serves, and where.
+struct Running {
+    child: Child,
+    address: SocketAddr,
+    endpoint: String,
+}
+
+impl Running {
+    fn start(project: &Project, arguments: &[&str]) -> Self {
+        let mut command = project.command(&[&["stub"], arguments].concat());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let endpoint =
+            line.strip_prefix("READY ").unwrap_or_else(|| panic!("not ready: {line:?}")).trim().to_owned();
+        let address = endpoint.trim_start_matches("http://").trim_end_matches("/v1").parse().unwrap();
+        Self { child, address, endpoint }
+    }
+
+    /// Closes its stdin and waits for its end.
+    fn end(mut self) -> (Option<i32>, String) {
+        drop(self.child.stdin.take());
+        let mut said = String::new();
+        self.child.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const WEATHER: &str = "(defscenario :name \"counts\"\n (reply :text \"Let me count. \" (call \"count\" (:text \"abc\")))\n \
+                       (reply :when (:last-role tool) (expect :contains \"3\") \"Three.\"))\n";
+
+/// The READY line has one reader only; the rest of stdout stays empty.
+#[test]
+fn a_scenario_is_served_until_stdin_closes_and_its_requests_are_told_and_logged() {
+    let project = Project::new();
+    project.write("s.eld", WEATHER);
+    let stub = Running::start(&project, &["s.eld", "--until-stdin-closes", "--log", "log.jsonl"]);
+    assert!(stub.address.ip().is_loopback());
+    let ended = project.run(&["run", "how long is abc?", "--endpoint", &stub.endpoint]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Let me count. Three.\n"), "{ended:?}");
+    let (code, said) = stub.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.ends_with("POST /v1/chat/completions 200\nPOST /v1/chat/completions 200\n"), "{said}");
+    let log = std::fs::read_to_string(project.path("log.jsonl")).unwrap();
+    let posts: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line["method"] == "POST")
+        .collect();
+    assert_eq!(posts.len(), 2);
+    assert_eq!((&posts[0]["path"], &posts[0]["status"]), (&json!("/v1/chat/completions"), &json!(200)));
+    assert_eq!(posts[1]["body"]["messages"].as_array().unwrap().last().unwrap()["role"], "tool");
+}
+
+#[test]
+fn a_request_that_is_not_as_expected_fails_the_stub() {
+    let project = Project::new();
+    project.write("s.eld", "(defscenario :name \"a\" (reply (expect :last-role tool) \"x\"))");
+    let stub = Running::start(&project, &["s.eld", "--until-stdin-closes"]);
+    assert_eq!(ask(stub.address, &hello(false)).0, 400);
+    let (code, said) = stub.end();
+    assert_eq!(code, Some(1), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "POST /v1/chat/completions 400",
+            "error: scenario `a`, step 1: expected the last message to be of the role `tool`, found `user`",
+            "error: 1 request was not as the scenario expects",
+        ]
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_it_well() {
+    let project = Project::new();
+    for signal in ["-INT", "-TERM"] {
+        let stub = Running::start(&project, &[]);
+        let id = stub.child.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+        assert_eq!(stub.end().0, Some(0), "{signal}");
+    }
+}
+
+#[test]
+fn a_command_runs_with_the_stub_and_ends_it() {
+    let project = Project::new();
+    project.write("s.eld", WEATHER);
+    let binary = env!("CARGO_BIN_EXE_deftool");
+    let ended = project.run(&["stub", "s.eld", "--quiet", "--", binary, "run", "how long is abc?"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Let me count. Three.\n"), "{ended:?}");
+    assert!(!ended.stderr.contains("POST"), "{ended:?}");
+    // What the agent did not do as expected fails the stub, though the agent itself is content.
+    project.write("t.eld", "(defscenario :name \"a\" (reply \"x\") (reply (expect :turn 9) \"y\"))");
+    let twice = format!("{binary} run one && {binary} run two; true");
+    let ended = project.run(&["stub", "t.eld", "--quiet", "--", "sh", "-c", &twice]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("expected turn `9`, found `1`"), "{ended:?}");
+    let ended = project.run(&["stub", "--quiet", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("`sh` ended with exit status: 3"), "{ended:?}");
+}
+
+/// A handful through the whole of it: exit codes and what people read.
+#[test]
+fn run_says_what_a_misbehaving_server_did() {
+    let project = Project::new();
+    let cases: &[(&str, i32, &str, &str)] = &[
+        ("index-always-zero", 0, "", ""),
+        ("retry-after-ms", 0, "This is what the stub says", ""),
+        (
+            "rst-mid-stream",
+            1,
+            "This is what the stub says, word for word, ",
+            "error[stream_incomplete]: the reply was cut off",
+        ),
+        ("http-502-html", 1, "", "HTTP 502: 502 Bad Gateway; the server's log may say more"),
+        ("http-401", 1, "", "HTTP 401: invalid key; set the key in OPENAI_API_KEY"),
+        ("html-200", 1, "", "something that is no reply: Sign in; is the endpoint right?"),
+        ("gzip", 1, "", "no reply: data compressed with gzip, which was not asked for"),
+        ("retry-after-absurd", 1, "", "HTTP 429: slow down; the server asks to wait 86400 s"),
+        ("context-overflow", 1, "", "error[context_overflow]"),
+        ("line-repeated", 1, "This is what", "times in a row"),
+        ("arguments-not-json", 1, "", "error[invalid_arguments]"),
+        ("error-in-stream", 1, "This is what", "error[server_error]: 500: out of memory"),
+    ];
+    let binary = env!("CARGO_BIN_EXE_deftool");
+    std::thread::scope(|scope| {
+        for (name, code, text, says) in cases {
+            let project = &project;
+            scope.spawn(move || {
+                let arguments = ["stub", "--quiet", "--misbehave", name, "--every", "5ms", "--"];
+                let ended: Ended = project.run(&[&arguments[..], &[binary, "run", "hello"]].concat());
+                assert_eq!(ended.code, Some(*code), "{name}: {ended:?}");
+                assert!(ended.stdout.starts_with(text) && ended.stderr.contains(says), "{name}: {ended:?}");
+            });
+        }
+    });
+}
+
+#[test]
+fn wrong_usage_is_told_and_nothing_is_served() {
+    let project = Project::new();
+    project.write(
+        "two.eld",
+        "(defscenario :name \"a\" (reply \"x\"))\n(defscenario :name \"b\" (reply \"y\"))\n",
+    );
+    project.write("wrong.eld", "(defscenario :name \"a\"\n (reply :txt \"x\"))\n");
+    let cases: &[(&[&str], &str)] = &[
+        (&["two.eld"], "two.eld has several scenarios: a, b; choose one with --scenario"),
+        (&["two.eld", "--scenario", "c"], "two.eld has no scenario `c`; there are a, b"),
+        (&["wrong.eld"], "wrong.eld:2:9: error: unknown key of a reply `:txt`; did you mean `:text`?"),
+        (&["gone.eld"], "gone.eld: error: cannot be read: No such file"),
+        (&["--misbehave", "gzipp"], "no misbehaviour is called `gzipp`; did you mean `gzip`?"),
+        (&["--address", "192.0.2.1"], "cannot listen at 192.0.2.1:0: "),
+        (&["--log", "no/such/folder.jsonl"], "cannot write no/such/folder.jsonl: "),
+        (&["--", "no-such-program-at-all"], "cannot run `no-such-program-at-all`: "),
+    ];
+    for (arguments, message) in cases {
+        let ended = project.run(&[&["stub"], *arguments].concat());
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");
+        assert!(
+            ended.stderr.contains(message) && !ended.stdout.contains("READY"),
+            "{arguments:?}: {ended:?}"
+        );
+    }
+}
+
+#[test]
+fn every_misbehaviour_is_listed() {
+    let project = Project::empty();
+    let listed = project.run(&["stub", "--list"]);
+    let json: Value = serde_json::from_str(&project.run(&["stub", "--list", "--json"]).stdout).unwrap();
+    let mut count = 0;
+    for misbehaviour in json.as_array().unwrap().iter().flat_map(|group| group["members"].as_array().unwrap())
+    {
+        let name = misbehaviour["name"].as_str().unwrap();
+        assert!(listed.stdout.contains(&format!("\n  {name} ")), "{name}");
+        count += 1;
+    }
+    assert!(count >= 40, "{count}");
+}
