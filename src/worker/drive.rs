@@ -29,8 +29,9 @@ pub(super) struct Drive {
 pub(super) async fn drive(task: Drive, mut run: Run) {
     let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
     let mut form = BodyForm::default();
-    let mut toolbox = task.shared.tools.current();
+    // Before anything that is not ours may fail: `submitted` is the first event whatever happens.
     task.publish(&mut run);
+    let mut toolbox = task.shared.tools.current();
     loop {
         if run.begins_turn() {
             let newest = task.shared.tools.current();
