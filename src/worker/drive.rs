@@ -35,8 +35,9 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
     let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
     let api = task.shared.config.api;
     let mut form = BodyForm { api, stream: true, server: task.server, swaps: task.swaps };
-    let mut toolbox = task.toolbox(&run);
+    // Before anything that is not ours may fail: `submitted` is the first event whatever happens.
     task.publish(&mut run);
+    let mut toolbox = task.toolbox(&run);
     loop {
         if run.begins_turn() {
             let newest = task.toolbox(&run);

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use deftool::chat::Api;
@@ -259,8 +260,8 @@ pub(super) async fn live(world: Arc<World>, number: usize) {
     let mut told = Told::new(world.plan.config.run.tool_budget);
     loop {
         let event = match reader.next_now() {
-            Some(event) => event,
-            None => {
+            Poll::Ready(event) => event,
+            Poll::Pending => {
                 if world.fault != Some(Fault::EndLate) {
                     world.is_idle(number, &told);
                 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Everything that is counted.
-const FEATURES: [&str; 166] = [
+const FEATURES: [&str; 167] = [
     "a last turn without budget",
     "a reader goes away",
     "a result is forgotten",
@@ -148,6 +148,7 @@ const FEATURES: [&str; 166] = [
     "reply: noise",
     "reply: whole",
     "restart",
+    "source panics",
     "stop",
     "submit: no slot",
     "submit: stopped",

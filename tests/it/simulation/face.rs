@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use deftool::chat::{Message, MessageToolCall};
@@ -169,8 +170,11 @@ impl Reader {
     }
 
     /// The next event if it is there.
-    pub(super) fn next_now(&mut self) -> Option<Option<Arc<Event>>> {
-        if self.fault == Some(Fault::EndLate) { None } else { self.next().now_or_never() }
+    pub(super) fn next_now(&mut self) -> Poll<Option<Arc<Event>>> {
+        if self.fault == Some(Fault::EndLate) {
+            return Poll::Pending;
+        }
+        self.next().now_or_never().map_or(Poll::Pending, Poll::Ready)
     }
 
     fn tamper(&mut self, fault: Fault, event: Arc<Event>) -> Option<Arc<Event>> {

@@ -24,6 +24,10 @@ pub(super) struct Ledger {
     pub(super) cases: BTreeMap<usize, Case>,
     pub(super) features: BTreeMap<String, usize>,
     pub(super) trace: Option<Vec<String>>,
+    /// When the source of the tools last panicked.
+    pub(super) source_panicked: Option<Duration>,
+    /// Somebody submits just now, and may be asked nothing.
+    pub(super) in_submit: bool,
     /// The first law that did not hold.
     pub(super) broken: Option<Broken>,
 }
@@ -48,6 +52,7 @@ impl Ledger {
 
 /// One request that was taken.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct Case {
     pub(super) id: String,
     pub(super) turns: Vec<Turn>,

@@ -78,7 +78,9 @@ async fn run(seed: u64, options: Options) -> Played {
     let world = World::new(plan, options.fault, options.traces);
     let source: Arc<dyn ToolSource> = Arc::new(Source(Arc::clone(&world)));
     let transport: Arc<dyn Transport> = Arc::new(Server(Arc::clone(&world)));
-    plan::features(&config).into_iter().for_each(|feature| world.count(&feature));
+    for feature in plan::features(&config) {
+        world.count(&feature);
+    }
     world.set_face(Some(Face::start(config, source, transport, options.fault)));
 
     let mut others = JoinSet::new();
@@ -198,7 +200,9 @@ fn worlds() {
         panic!("{} worlds failed; the first:\n{}", failed.len(), describe(*seed, broken));
     }
     println!("{} worlds in {:?}", seeds.end - seeds.start, started.elapsed());
-    features.iter().for_each(|(feature, count)| println!("{count:>8} {feature}"));
+    for (feature, count) in &features {
+        println!("{count:>8} {feature}");
+    }
     if seeds == SEEDS {
         assert_eq!(coverage::gaps(&features), [""; 0]);
     }

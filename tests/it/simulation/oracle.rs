@@ -16,6 +16,8 @@ use super::tools::Generation;
 
 const STALLS: [&str; 3] =
     ["stall_timeout/stall_timeout", "stall_timeout/first_token_timeout", "stall_timeout/token_stall"];
+/// The longest wait of the engine's own, with its spread.
+const MAX_WAIT: Duration = Duration::from_secs(75);
 const LOOP: &str = "repeated_line_loop/";
 
 /// An outcome in a word: `completed`, or reason and kind of the failure.
@@ -51,6 +53,7 @@ pub(super) fn judge(
     outcome: &Outcome,
     config: &WorkerConfig,
     now: Duration,
+    may_be_lost: bool,
 ) -> Result<(), Broken> {
     let class = class_of(outcome);
     let broken = |law, how: String| Err(Broken { law, how: format!("{}: {how}: {outcome:?}", case.id) });
@@ -61,6 +64,7 @@ pub(super) fn judge(
         "canceled" => true,
         "worker_restarted/" if case.restarted => true,
         "worker_restarted/" => return broken(Law::Restart, String::from("restarted, and nobody did")),
+        "unknown_error/internal" if may_be_lost => true,
         "unknown_error/total_timeout" => {
             if config.timers.total.is_none_or(|total| now < total) {
                 return broken(Law::Ends, String::from("too early"));
@@ -96,7 +100,7 @@ fn verdict(case: &Case, told: &Told, config: &WorkerConfig) -> Verdict {
         (Head::Panics, _) => return Verdict::class("unknown_error/internal"),
         (Head::Broken, _) => return Verdict::class("unknown_error/stream_incomplete"),
         (Head::Unreachable, _) => return Verdict::class("connect_failed/connect_failed"),
-        (Head::Refused, _) if exchange.attempt < 4 => return Verdict::Classes(Vec::new()),
+        (Head::Refused, _) if may_try_again(exchange, None) => return Verdict::Classes(Vec::new()),
         (Head::Refused, _) => return Verdict::class("connect_failed/connect_failed"),
         (Head::Status { status, retry_after }, _) => {
             return of_status(case, told, config, *status, *retry_after);
@@ -171,11 +175,16 @@ fn of_status(
         });
         return if is_call { of_calls(said, turn, told, &config.run) } else { http };
     }
-    let tries = if is_read && has("head: loading") { 130 } else { 4 };
-    let is_retried = matches!(status, 408 | 409 | 429 | 503)
-        && exchange.attempt < tries
-        && retry_after.is_none_or(|wait| wait <= Duration::from_secs(60));
+    let is_retried = matches!(status, 408 | 409 | 429 | 503) && may_try_again(exchange, retry_after);
     if is_retried { again } else { http }
+}
+
+/// Whether there are tries left, more of them while a model is loading, and what the server asks for is no longer than
+/// is waited.
+fn may_try_again(exchange: &Exchange, retry_after: Option<Duration>) -> bool {
+    let is_loading = exchange.is_delivered() && exchange.script.features.contains(&"head: loading");
+    let tries = if is_loading { 130 } else { 4 };
+    exchange.attempt < tries && retry_after.is_none_or(|wait| wait <= Duration::from_secs(60))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -320,14 +329,17 @@ pub(super) fn check_wait(case: &Case, turn: u32, attempt: u32, wait: Duration) -
     let Some(exchange) = tries.iter().find(|exchange| exchange.attempt + 1 == attempt) else { return Ok(()) };
     let first = Duration::from_millis(if exchange.script.head == Head::Refused { 250 } else { 500 });
     // It is told in whole milliseconds.
-    let least = first * 3 / 4 - Duration::from_millis(1);
+    let most = wait + Duration::from_millis(1);
+    let doubled =
+        if attempt == 2 { most >= first * 3 / 4 && wait <= first * 5 / 4 } else { wait <= MAX_WAIT };
     let holds = match exchange.script.head {
-        Head::Status { retry_after: Some(asked), .. } => wait == asked,
-        Head::Refused | Head::Status { retry_after: None, .. } if attempt == 2 => {
-            wait.is_zero() || (wait >= least && wait <= first * 5 / 4)
+        // The same in another form, at once.
+        Head::Status { status: 400 | 422, .. } => wait.is_zero(),
+        Head::Status { status: 408 | 409 | 429 | 503, retry_after } => {
+            may_try_again(exchange, retry_after) && retry_after.map_or(doubled, |asked| wait == asked)
         }
-        Head::Refused | Head::Status { retry_after: None, .. } => wait <= Duration::from_millis(75_000),
-        Head::Ok | Head::Unreachable | Head::Broken | Head::Panics => false,
+        Head::Refused => may_try_again(exchange, None) && doubled,
+        Head::Status { .. } | Head::Ok | Head::Unreachable | Head::Broken | Head::Panics => false,
     };
     if holds {
         return Ok(());

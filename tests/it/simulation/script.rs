@@ -62,6 +62,7 @@ pub(super) enum Tail {
 
 /// Bytes that mean something together.
 #[derive(Debug, Clone, Default)]
+#[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct Frame {
     /// The pause before it.
     pub(super) before: Duration,

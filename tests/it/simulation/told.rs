@@ -66,16 +66,7 @@ impl Told {
                 }
             }
             Event::TurnStarted { turn, tools, budget_left } => {
-                if *turn != self.turn + 1 || is_calling {
-                    return broken(Law::Order, format!("turn {turn} after {}", self.turn));
-                }
-                if *budget_left != self.budget_left {
-                    return broken(Law::Budget, format!("turn {turn} begins with {budget_left}"));
-                }
-                self.turn = *turn;
-                self.turns.push((tools.clone(), *budget_left));
-                self.has_reply = false;
-                self.attempt = 1;
+                self.begin_turn(*turn, tools, *budget_left)?;
             }
             Event::Text { text } => {
                 if text.is_empty() || self.turn == 0 || is_calling {
@@ -143,19 +134,35 @@ impl Told {
                 }
             }
             Event::Warning { .. } => {}
-            Event::Finished(outcome) => {
-                if outcome.text != self.text {
-                    let how = format!("the events said {:?}, the outcome {:?}", self.text, outcome.text);
-                    return broken(Law::Text, how);
-                }
-                if outcome.signals != self.signals {
-                    let how =
-                        format!("the events told {:?}, the outcome {:?}", self.signals, outcome.signals);
-                    return broken(Law::Signals, how);
-                }
-                self.outcome = Some(outcome.clone());
-            }
+            Event::Finished(outcome) => self.end(outcome)?,
         }
+        Ok(())
+    }
+
+    fn begin_turn(&mut self, turn: u32, tools: &str, budget_left: u32) -> Result<(), Broken> {
+        if turn != self.turn + 1 || !self.batch.is_empty() {
+            return broken(Law::Order, format!("turn {turn} after {}", self.turn));
+        }
+        if budget_left != self.budget_left {
+            return broken(Law::Budget, format!("turn {turn} begins with {budget_left}"));
+        }
+        self.turn = turn;
+        self.turns.push((tools.to_owned(), budget_left));
+        self.has_reply = false;
+        self.attempt = 1;
+        Ok(())
+    }
+
+    fn end(&mut self, outcome: &Outcome) -> Result<(), Broken> {
+        if outcome.text != self.text {
+            let how = format!("the events said {:?}, the outcome {:?}", self.text, outcome.text);
+            return broken(Law::Text, how);
+        }
+        if outcome.signals != self.signals {
+            let how = format!("the events told {:?}, the outcome {:?}", self.signals, outcome.signals);
+            return broken(Law::Signals, how);
+        }
+        self.outcome = Some(outcome.clone());
         Ok(())
     }
 

@@ -61,9 +61,12 @@ impl Generation {
     }
 }
 
-/// Every tool in its two variants; compiled once.
-fn all() -> &'static [(&'static str, [Arc<ToolEntry>; 2])] {
-    static ALL: OnceLock<Vec<(&'static str, [Arc<ToolEntry>; 2])>> = OnceLock::new();
+/// A tool's name and its two variants.
+type Variants = (&'static str, [Arc<ToolEntry>; 2]);
+
+/// Every tool; compiled once.
+fn all() -> &'static [Variants] {
+    static ALL: OnceLock<Vec<Variants>> = OnceLock::new();
     ALL.get_or_init(|| {
         let entry = |name: &str, type_: &str, required: &[&str]| {
             let kind = if EXIT.contains(&name) { ToolKind::Exit } else { ToolKind::Normal };

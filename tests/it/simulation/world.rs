@@ -30,11 +30,13 @@ pub(super) struct World {
     ledger: Mutex<Ledger>,
     face: Mutex<Option<Face>>,
     tools: Mutex<(Arc<Generation>, Arc<Generation>)>,
+    source: Mutex<Dice>,
 }
 
 impl World {
     pub(super) fn new(plan: Plan, fault: Option<Fault>, traces: bool) -> Arc<Self> {
         let first = Arc::new(Generation::new(plan.seed, 0));
+        let source = Dice::of(plan.seed, "source", &[]);
         let ledger = Ledger { trace: traces.then(Vec::new), ..Ledger::default() };
         Arc::new(Self {
             plan,
@@ -43,6 +45,7 @@ impl World {
             ledger: Mutex::new(ledger),
             face: Mutex::new(None),
             tools: Mutex::new((Arc::clone(&first), first)),
+            source: Mutex::new(source),
         })
     }
 
@@ -125,7 +128,9 @@ impl World {
             local_time: String::from("2023-11-14 23:13"),
             id_seed: dice.number(),
         };
+        self.ledger().in_submit = true;
         let taken = face.submit(&self.plan.cases[number], origin);
+        self.ledger().in_submit = false;
         self.trace(|| format!("case {number} is submitted ({attempt}): {taken:?}"));
         let mut ledger = self.ledger();
         match &taken {
@@ -258,8 +263,15 @@ impl World {
 
     // Tools.
 
-    /// What the worker is given when it asks for the newest tools.
+    /// What the worker is given when it asks for the newest tools; now and then a bug.
     pub(super) fn current(&self) -> Arc<Generation> {
+        let in_submit = self.ledger().in_submit;
+        if !in_submit && !self.plan.calm && self.source.lock().unwrap().below(0..300) == 0 {
+            let now = self.now();
+            self.ledger().source_panicked = Some(now);
+            self.count("source panics");
+            std::panic::resume_unwind(Box::new("a bug of the source's"));
+        }
         let tools = self.tools.lock().unwrap();
         Arc::clone(if self.fault == Some(Fault::StaleTools) { &tools.1 } else { &tools.0 })
     }
@@ -311,7 +323,9 @@ impl World {
         if overlaps {
             ledger.count("calls overlap");
         }
-        held.into_iter().for_each(|result| ledger.note(result));
+        for result in held {
+            ledger.note(result);
+        }
         drop(ledger);
         self.trace(|| format!("case {number}: {} {} begins: {:?}", call.name, call.id, deed.after));
         self.observe();
@@ -397,7 +411,9 @@ impl World {
         let exchanges = &mut case.turns[turn as usize - 1].exchanges;
         held.push(check_retry(exchanges, attempt, &body, streams));
         exchanges.push(Exchange::new(attempt, body, streams, script.clone()));
-        held.into_iter().for_each(|result| ledger.note(result));
+        for result in held {
+            ledger.note(result);
+        }
         if last_turns > 0 {
             ledger.count("a last turn without budget");
         }
@@ -449,11 +465,13 @@ impl World {
         self.trace(|| format!("case {number}: {}", serde_json::to_string(&*event).unwrap()));
         let unit = self.plan.config.run.budget_unit;
         let mut ledger = self.ledger();
+        let source_panicked = ledger.source_panicked;
         let case = ledger.cases.get_mut(&number).expect("it was submitted");
         let heard = told.hear(&event, &case.id, unit);
         case.events.push(Arc::clone(&event));
         let mut held = vec![heard];
         let asks = self.plan.config.approvals == Approvals::Ask;
+        let is_lost = source_panicked == Some(self.now());
         match &*event {
             // What follows an event at once may come before the reader has its turn.
             Event::Retry { attempt, delay_ms, .. } => {
@@ -476,7 +494,7 @@ impl World {
                     let how = format!("{:?} run after the end, {untold:?} ran unsaid", case.running);
                     held.push(Err(Broken { law: Law::Once, how }));
                 }
-                held.push(oracle::judge(case, told, outcome, &self.plan.config, self.now()));
+                held.push(oracle::judge(case, told, outcome, &self.plan.config, self.now(), is_lost));
                 ledger.count(format!("outcome: {}", oracle::class_of(outcome)));
                 if outcome.text != outcome.raw_text() {
                     ledger.count("a written call left the text");
@@ -487,7 +505,9 @@ impl World {
             }
             _ => {}
         }
-        held.into_iter().for_each(|result| ledger.note(result));
+        for result in held {
+            ledger.note(result);
+        }
         drop(ledger);
         self.observe();
     }

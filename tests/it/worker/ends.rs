@@ -6,7 +6,7 @@ use std::time::Duration;
 use deftool::request::{Approval, Event, FailReason, FinalState};
 use deftool::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool::tool::ToolCall;
-use deftool::worker::{Approvals, SubmitRequest, Toolbox, Worker, WorkerConfig};
+use deftool::worker::{Approvals, SubmitRequest, ToolSource, Toolbox, Worker, WorkerConfig};
 use serde_json::json;
 
 use super::bench::*;
@@ -115,6 +115,25 @@ async fn exit_calls_and_tokens_of_a_reply_whose_connection_breaks_are_kept() {
     assert_eq!(signals.len(), 1, "{:?}", ended.outcome);
     assert_eq!((signals[0].tool_name.as_str(), &signals[0].arguments), ("done", &json!({"at": "end"})));
     assert_eq!(ended.outcome.usage.unwrap().prompt_tokens, 3);
+}
+
+/// The first event is `submitted`, which `ask` holds against every request.
+#[tokio::test]
+async fn a_source_that_panics_costs_the_request_and_not_its_slot() {
+    struct Panics;
+    impl ToolSource for Panics {
+        fn current(&self) -> Toolbox {
+            std::panic::resume_unwind(Box::new("a bug of the source's"))
+        }
+    }
+    let server = Server::script([Answer::text("never")]);
+    let worker = Worker::start(config(), Arc::new(Panics), http(&server.endpoint(), None));
+    let ended = ask(&worker).await;
+    assert_eq!(ended.names(), ["submitted", "finished"]);
+    let (reason, kind, detail, _) = ended.failed();
+    assert_eq!((reason, kind), (FailReason::UnknownError, "internal"));
+    assert!(detail.ends_with("it panicked: a bug of the source's"), "{detail}");
+    assert_eq!(worker.in_flight(), 0);
 }
 
 #[tokio::test]
