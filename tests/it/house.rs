@@ -20,7 +20,7 @@ const ROOMS: [&str; 12] = [
 ];
 
 /// Heavy crates and the rooms they may be used in.
-const HOMES: [(&str, &[&str]); 22] = [
+const HOMES: [(&str, &[&str]); 23] = [
     ("lexpr", &["syntax"]),
     ("jsonschema", &["schema"]),
     ("mlua", &["script"]),
@@ -39,6 +39,7 @@ const HOMES: [(&str, &[&str]); 22] = [
     ("unicode_names2", &["syntax"]),
     ("sha2", &["schema"]),
     ("indicatif", &["cli"]),
+    ("rustyline", &["cli"]),
     ("similar", &["script", "cli"]),
     ("flate2", &["script"]),
     ("rustix", &["script", "project", "cli"]),

@@ -12,7 +12,7 @@ use super::session::{Line, Session, SessionFile};
 use crate::chat::Message;
 use crate::cli::approve::Approver;
 use crate::cli::live_tools::LiveTools;
-use crate::cli::output::{clean, cut, say, say_error};
+use crate::cli::output::{clean, cut, say, say_error, stdout_failed};
 use crate::cli::worker::{Followed, Follower, Interrupts};
 use crate::project::wishes;
 use crate::request::{Event, FinalState, valid_conversation};
@@ -30,6 +30,8 @@ pub(super) struct Talk {
     pub(super) worker: Worker,
     pub(super) tools: Arc<LiveTools>,
     pub(super) json: bool,
+    /// Whether somebody types, and sees what becomes of it.
+    pub(super) is_interactive: bool,
     pub(super) approver: Approver,
     pub(super) interrupts: Interrupts,
     pub(super) session: Session,
@@ -84,8 +86,11 @@ impl Talk {
                 self.keeper.messages(&self.session.messages);
                 let _ = self.worker.take_result(&id);
                 self.any_failed |= outcome.state == FinalState::Failed;
+                if stdout_failed() {
+                    return Next::Leave;
+                }
                 // Who sends lines by a program and ends it means all of them.
-                if outcome.state == FinalState::Canceled && !self.is_interactive() {
+                if outcome.state == FinalState::Canceled && !self.is_interactive {
                     return Next::Interrupted;
                 }
             }
@@ -260,11 +265,6 @@ impl Talk {
     fn refuse(&mut self, why: &str) {
         say_error(why);
         self.any_failed = true;
-    }
-
-    #[allow(clippy::unused_self)]
-    fn is_interactive(&self) -> bool {
-        std::io::IsTerminal::is_terminal(&std::io::stdin())
     }
 }
 
