@@ -21,7 +21,7 @@ const ROOMS: [&str; 13] = [
 ];
 
 /// Heavy crates and the rooms they may be used in.
-const HOMES: [(&str, &[&str]); 22] = [
+const HOMES: [(&str, &[&str]); 23] = [
     ("lexpr", &["syntax"]),
     ("jsonschema", &["schema"]),
     ("mlua", &["script"]),
@@ -40,6 +40,7 @@ const HOMES: [(&str, &[&str]); 22] = [
     ("unicode_names2", &["syntax"]),
     ("sha2", &["schema"]),
     ("indicatif", &["cli"]),
+    ("rustyline", &["cli"]),
     ("similar", &["script", "cli"]),
     ("flate2", &["script", "serve"]),
     ("rustix", &["script", "project", "worker", "cli"]),

@@ -134,6 +134,11 @@ fn the_page_for_gptel_prints_what_it_says() {
 }
 
 #[test]
+fn the_page_on_chats_prints_what_it_says() {
+    check_page("docs/chat.md", 5);
+}
+
+#[test]
 fn the_page_on_import_prints_what_it_says() {
     check_page("docs/import.md", 3);
 }

@@ -83,6 +83,7 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             worker,
             tools,
             json: options.json,
+            is_interactive: input.is_terminal,
             approver,
             interrupts,
             session,

@@ -11,7 +11,7 @@ use super::markdown::markdown;
 use super::session::{Line, Session, SessionFile};
 use crate::chat::Message;
 use crate::cli::approve::Approver;
-use crate::cli::output::{clean, cut, say, say_error};
+use crate::cli::output::{clean, cut, say, say_error, stdout_failed};
 use crate::cli::worker::{Followed, Follower, Interrupts};
 use crate::project::wishes;
 use crate::request::{Event, FinalState, valid_conversation};
@@ -29,6 +29,8 @@ pub(super) struct Talk {
     pub(super) worker: Worker,
     pub(super) tools: Arc<ProjectTools>,
     pub(super) json: bool,
+    /// Whether somebody types, and sees what becomes of it.
+    pub(super) is_interactive: bool,
     pub(super) approver: Approver,
     pub(super) interrupts: Interrupts,
     pub(super) session: Session,
@@ -83,8 +85,11 @@ impl Talk {
                 self.keeper.messages(&self.session.messages);
                 let _ = self.worker.take_result(&id);
                 self.any_failed |= outcome.state == FinalState::Failed;
+                if stdout_failed() {
+                    return Next::Leave;
+                }
                 // Who sends lines by a program and ends it means all of them.
-                if outcome.state == FinalState::Canceled && !self.is_interactive() {
+                if outcome.state == FinalState::Canceled && !self.is_interactive {
                     return Next::Interrupted;
                 }
             }
@@ -259,11 +264,6 @@ impl Talk {
     fn refuse(&mut self, why: &str) {
         say_error(why);
         self.any_failed = true;
-    }
-
-    #[allow(clippy::unused_self)]
-    fn is_interactive(&self) -> bool {
-        std::io::IsTerminal::is_terminal(&std::io::stdin())
     }
 }
 
