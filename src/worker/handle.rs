@@ -1,6 +1,8 @@
 //! The worker as its users see it.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +17,10 @@ use super::transport::Transport;
 use crate::request::{
     Approval, BiosProvider, BiosV1, FailReason, Failure, Outcome, RequestState, RequestStatus, Run, kind,
 };
+use crate::spec::Timers;
+
+/// A limit that is none: a year.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Where a worker stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,17 +59,26 @@ impl Worker {
         Self::build(config, tools, transport, None)
     }
 
-    /// A worker whose model is a recording: its one request is the recorded one again, its clock, ids and model too.
+    /// A worker whose model is a recording: its requests are the recorded ones again, one after the other, with their
+    /// clock, ids and model.
     pub fn replay(
         mut config: WorkerConfig,
         tools: Arc<dyn ToolSource>,
         replay: Arc<ReplayTransport>,
     ) -> Self {
-        let session = replay.session();
-        config.run.model.clone_from(&session.model);
-        config.run.parallel_tool_calls_supported = session.parallel_tool_calls;
-        config.llama_cpp = session.llama_cpp;
+        if let Some(session) = replay.session() {
+            config.llama_cpp = session.llama_cpp;
+        }
         config.slots = 1;
+        // What was waited for in vain is in the recording; how fast it is played must not matter.
+        config.timers = Timers {
+            headers: Some(FOR_EVER),
+            stall: FOR_EVER,
+            first_token: FOR_EVER,
+            token_stall: FOR_EVER,
+            total: None,
+            ..config.timers
+        };
         let transport: Arc<dyn Transport> = Arc::<ReplayTransport>::clone(&replay);
         Self::build(config, tools, transport, Some(replay))
     }
@@ -96,9 +111,14 @@ impl Worker {
             return Err(SubmitError::WorkerNotReady);
         }
         let SubmitRequest { messages, job_name, recorder } = request;
-        let session = match &shared.replay {
-            Some(replay) => {
-                let mut session = replay.session().clone();
+        let script = match &shared.replay {
+            // A recording plays once: each request has the recorded id, and a clock that runs down.
+            Some(replay) => Some(replay.peek().ok_or(SubmitError::NoSlotAvailable)?),
+            None => None,
+        };
+        let session = match &script {
+            Some(script) => {
+                let mut session = script.session().clone();
                 if !messages.is_empty() {
                     session.conversation = messages;
                 }
@@ -106,25 +126,34 @@ impl Worker {
             }
             None => live_session(shared, messages, job_name),
         };
-        let run = Run::new(shared.config.run.clone(), run_start(&session));
+        let mut config = shared.config.run.clone();
+        config.model.clone_from(&session.model);
+        config.parallel_tool_calls_supported = session.parallel_tool_calls;
+        let run = Run::new(config, run_start(&session));
         let cancel = shared.stopped.child_token();
         let record = Arc::new(Record::new(run.status(), cancel.clone()));
         let id = session.request_id.clone();
         let mut registry = lock(&shared.registry);
-        // A recording plays once: its second request would have the first one's id and a clock that ran down.
         if registry.get(&id).is_some() {
             return Err(SubmitError::NoSlotAvailable);
         }
         registry
             .admit(id.clone(), Arc::clone(&record), shared.config.slots)
             .ok_or(SubmitError::NoSlotAvailable)?;
-        drop(registry);
-        if let Some(recorder) = &recorder {
-            recorder.begin(&session);
+        if let Some(replay) = &shared.replay {
+            replay.advance();
         }
-        let clock = shared.replay.as_ref().map_or_else(|| Arc::new(Clock::live()), |replay| replay.clock());
-        let id_seed = session.id_seed;
-        let task = Drive { shared: Arc::clone(shared), record, clock, recorder, cancel, id_seed };
+        drop(registry);
+        let task = Drive {
+            shared: Arc::clone(shared),
+            record,
+            clock: script.as_ref().map_or_else(|| Arc::new(Clock::live()), |script| script.clock()),
+            recorder: recorder.map(|recorder| recorder.begin(&session)),
+            script,
+            cancel,
+            id_seed: session.id_seed,
+            generation: AtomicU64::new(0),
+        };
         tokio::spawn(supervise(task, run, id.clone()));
         Ok(id)
     }

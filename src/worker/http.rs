@@ -8,7 +8,7 @@ use futures_util::stream::{self, StreamExt};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 
-use super::redact::Redactor;
+use super::redact::{Redactor, secrets_of_url};
 use super::transport::{Incoming, Outgoing, Transport, TransportError};
 
 /// A connection that was idle for longer is not used again: common servers close theirs after 5 s, and a request that
@@ -46,7 +46,8 @@ impl HttpTransport {
             return Err(String::from(message));
         }
         let client = build_client(&url, connect)?;
-        let redactor = Redactor::new(key.as_deref());
+        let in_url = secrets_of_url(&url);
+        let redactor = Redactor::new(key.as_deref().into_iter().chain(in_url.iter().map(String::as_str)));
         let shown = redactor.text(&shown_url(&url));
         Ok(Self { client, url, shown, key, redactor })
     }

@@ -56,14 +56,16 @@ pub(super) async fn stream(
     let (turn, _) = run.turn();
     let mut delay = FIRST_DELAY;
     for attempt in 1.. {
-        let outgoing = Outgoing { turn, attempt, body: request.encode_body(*form) };
+        let body = request.encode_body(*form);
+        let outgoing = Outgoing { request_id: run.request_id().to_owned(), turn, attempt, body };
         let sent = send(task, run, outgoing, total).await;
         let again = match sent {
             None => return,
             Some(Ok(incoming)) if (200..300).contains(&incoming.status) => {
                 // Should the reply turn out empty, this asks for the reason.
                 let body = request.encode_body(BodyForm { stream: false, ..*form });
-                let probe = Outgoing { turn, attempt: attempt + 1, body };
+                let request_id = run.request_id().to_owned();
+                let probe = Outgoing { request_id, turn, attempt: attempt + 1, body };
                 return read_reply(task, run, toolbox, probe, incoming, total).await;
             }
             Some(Ok(incoming)) => {
@@ -185,8 +187,7 @@ async fn send_within(
     limit: Duration,
     total: Option<Instant>,
 ) -> Option<Option<Result<Incoming, TransportError>>> {
-    let Outgoing { turn, attempt, ref body } = outgoing;
-    task.write(|at_ms| Line::Request { turn, attempt, at_ms, body: body.clone() });
+    task.write(|at_ms| task.request_line(run, &outgoing, at_ms));
     let sent = tokio::select! {
         biased;
         () = task.cancel.cancelled() => {
@@ -253,7 +254,8 @@ async fn read_reply(
                 }
                 task.write_data(&bytes);
                 timers.saw_bytes(&events);
-                if decoder.has_finish_reason() {
+                // A replay ends where the recording ends.
+                if decoder.has_finish_reason() && !task.clock.is_recorded() {
                     timers.saw_finish();
                 }
                 feed(task, run, toolbox, &mut events);
