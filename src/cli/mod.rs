@@ -22,11 +22,13 @@ mod links;
 mod live_tools;
 mod new;
 mod output;
+mod replay;
 mod report;
 mod rerun;
 mod rule;
 mod run;
 mod script_log;
+mod secrets;
 mod show;
 mod targets;
 mod test;
@@ -134,6 +136,7 @@ pub fn main() -> ExitCode {
         Command::Call(options) => call::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Run(options) => run::run(&options),
+        Command::Replay(options) => replay::run(&options),
         Command::Watch(options) => watch::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),

@@ -5,23 +5,41 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::args::RunOptions;
-use super::output::{say, say_error};
+use super::output::{clean, say, say_error};
+use super::secrets::secrets;
 use super::worker::{self, Chosen, Interrupts, api_key, connect, follow};
 use super::{CliError, Exit};
-use crate::worker::{Approvals, Recorder, Recording, ReplayTransport, SubmitRequest, Worker, WorkerConfig};
+use crate::worker::{
+    Approvals, Recorder, Recording, ReplayOptions, ReplayTransport, SubmitRequest, Worker, WorkerConfig,
+};
 
 pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;
+    if !options.redact.is_empty() && options.record.is_none() && options.replay.is_none() {
+        let message =
+            "--redact says what a recording must not hold, and nothing is recorded; add --record FILE";
+        return Err(CliError::Usage(String::from(message)));
+    }
     let recording = options.replay.as_deref().map(Recording::read).transpose()?;
     let Chosen { spec, tools } = worker::choose(&options.worker, &options.scripts, recording.is_some())?;
+    let mut secrets = secrets(&options.redact, tools.project.current().tools())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
         let mut submit = prompt.map(SubmitRequest::prompt).unwrap_or_default();
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
         let config = WorkerConfig { approvals: Approvals::Allow, ..WorkerConfig::of_spec(&spec) };
-        let replay =
-            recording.map(|recording| Arc::new(ReplayTransport::new(recording, options.replay_lenient)));
+        let replay = recording.map(|recording| {
+            secrets.add_value(&api_key(&spec).unwrap_or_default());
+            let options = ReplayOptions {
+                lenient: options.replay_lenient,
+                recorded_tools: options.replay_tools,
+                pace: options.paced,
+                key_order: false,
+                secrets: std::mem::take(&mut secrets),
+            };
+            Arc::new(ReplayTransport::with(recording, options))
+        });
         let worker = if let Some(replay) = &replay {
             Worker::replay(config, tools, Arc::clone(replay))
         } else {
@@ -32,15 +50,27 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         };
         // Not before there is something to record: an older recording is worth more than an empty one.
         let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
-        let recorder = recorder.map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref())));
+        let recorder = recorder
+            .map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref()).without_secrets(secrets)));
         submit.recorder.clone_from(&recorder);
         let mut exit = follow(&worker, submit, options.json, &mut interrupts).await?;
+        // A recorded chat goes on.
+        for _ in 1..replay.as_ref().map_or(1, |replay| replay.requests()) {
+            if exit == Exit::Interrupted {
+                break;
+            }
+            let next = follow(&worker, SubmitRequest::default(), options.json, &mut interrupts).await?;
+            exit = if exit == Exit::Clean { next } else { exit };
+        }
         if let Some(Err(error)) = recorder.map(|recorder| recorder.close()) {
             say_error(&format!("{error}; it is not whole"));
             exit = if exit == Exit::Clean { Exit::Failed } else { exit };
         }
         if let Some(replay) = replay {
-            tell_differences(&replay, exit);
+            tell_differences(&replay);
+            if exit == Exit::Clean && !options.replay_lenient && !replay.differences().is_empty() {
+                exit = Exit::Failed;
+            }
         }
         Ok(exit)
     });
@@ -65,13 +95,13 @@ fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
     Ok(Some(text))
 }
 
-/// In a strict replay a difference is the request's failure, and told as that.
-fn tell_differences(replay: &ReplayTransport, exit: Exit) {
+/// Bodies that differ fail a strict replay, and are told as that failure, too.
+fn tell_differences(replay: &ReplayTransport) {
     let differences = replay.differences();
-    if !differences.is_empty() && exit == Exit::Clean {
-        say("the replay's requests differ from the recorded ones:");
+    if !differences.is_empty() {
+        say("the replay differs from the recording:");
         for line in differences {
-            say(&format!("  {line}"));
+            say(&format!("  {}", clean(&line.to_string())));
         }
     }
 }
