@@ -19,7 +19,7 @@ use super::drive::{Drive, seconds, until};
 use super::recording::{Line, Stopped};
 use super::replay::{CallPlan, Next, Script};
 use super::toolbox::Toolbox;
-use crate::request::{Approval, PendingCall, Run};
+use crate::request::{Approval, FailReason, Failure, PendingCall, Run, kind};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
 /// A runner that does not stop a call itself is given up this long after the call's limit.
@@ -45,6 +45,8 @@ struct OpenCall {
     answer: BoxFuture<'static, Answer>,
     /// Its answer, where another one's turn comes first.
     ready: Option<Answer>,
+    /// The recorded call was given up, and so is this one: there will be no answer.
+    is_given_up: bool,
 }
 
 /// What came of it.
@@ -78,6 +80,9 @@ pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total
                 continue;
             }
             open.push(begin(task, run, toolbox, listed));
+        }
+        if open.iter().all(|call| call.is_given_up) {
+            return end_given_up(task, run);
         }
         let (call, answer) = tokio::select! {
             biased;
@@ -115,6 +120,16 @@ pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total
     }
 }
 
+/// Only calls are left to which the recording has no answer: it was stopped before, or has other ones.
+fn end_given_up(task: &Drive, run: &mut Run) {
+    if let Some(Stopped { at_ms, failure }) = task.script.as_ref().and_then(|script| script.stopped()) {
+        task.clock.reach(at_ms);
+        return task.stop(run, failure);
+    }
+    let detail = "the recorded calls were given up before they gave anything";
+    task.fail(run, Failure::new(FailReason::UnknownError, kind::REPLAY_DIFFERS, detail));
+}
+
 /// The call that is answered next: the first that is, in a replay the one that was. There are few: an emission's.
 async fn next_answer(open: &mut Vec<OpenCall>, script: Option<&Script>) -> (OpenCall, Answer) {
     poll_fn(|context| {
@@ -128,7 +143,8 @@ async fn next_answer(open: &mut Vec<OpenCall>, script: Option<&Script>) -> (Open
         }
         let recorded = script.and_then(|script| match script.next_answer() {
             Next::Of { id, is_approval } => {
-                open.iter().position(|call| call.id == id && call.needs_approval == is_approval)
+                let is_it = |call: &OpenCall| call.id == id && call.needs_approval == is_approval;
+                open.iter().position(|call| is_it(call) && !call.is_given_up)
             }
             Next::Any | Next::Stop(_) => None,
         });
@@ -145,6 +161,7 @@ async fn next_answer(open: &mut Vec<OpenCall>, script: Option<&Script>) -> (Open
 fn begin(task: &Drive, run: &Run, toolbox: &Toolbox, listed: PendingCall) -> OpenCall {
     let PendingCall { call, timeout, needs_approval } = listed;
     let (id, name) = (call.id.clone(), call.name.clone());
+    let mut is_given_up = false;
     let answer = if needs_approval {
         ask(task, &id, &name)
     } else {
@@ -163,10 +180,13 @@ fn begin(task: &Drive, run: &Run, toolbox: &Toolbox, listed: PendingCall) -> Ope
         match task.script.as_ref().map_or(CallPlan::Run, |script| script.begin_call(&call)) {
             CallPlan::Run => call_tool(toolbox, call, context, limit),
             CallPlan::Give(result, wait) => after(wait, Answer::Tool(result)),
-            CallPlan::Never => std::future::pending().boxed(),
+            CallPlan::Never => {
+                is_given_up = true;
+                std::future::pending().boxed()
+            }
         }
     };
-    OpenCall { id, name, needs_approval, answer, ready: None }
+    OpenCall { id, name, needs_approval, answer, ready: None, is_given_up }
 }
 
 fn after(wait: Option<Duration>, answer: Answer) -> BoxFuture<'static, Answer> {

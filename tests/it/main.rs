@@ -26,6 +26,7 @@ mod lost;
 mod readme;
 mod real;
 mod record;
+mod replay_command;
 mod report;
 mod request;
 mod rules;

@@ -5,6 +5,7 @@
 
 mod bench;
 mod ends;
+mod recorded;
 mod replay;
 mod scripted;
 mod secrets;

@@ -16,7 +16,12 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     let mut found = Vec::new();
     for path in paths {
         if path.is_dir() {
+            let from = found.len();
             walk(path, MAX_DEPTH, &mut found)?;
+            for file in found.iter_mut().skip(from) {
+                // `.` is not worth naming.
+                *file = file.strip_prefix(".").unwrap_or(file).to_owned();
+            }
         } else {
             // What is not there is told of when it is read.
             found.push(path.clone());

@@ -171,12 +171,12 @@ impl Script {
         let place = format!("call {count} of {}", call.name);
         let gave_up = match &recorded {
             Some(recorded) => recorded.finished.is_none(),
-            None => !calls.has_ids && calls.answers.is_empty(),
+            None => is_stopped && !calls.has_ids && calls.answers.is_empty(),
         };
         let has_ids = calls.has_ids;
         calls.open.insert(call.id.clone(), (place.clone(), recorded.clone()));
         drop(calls);
-        if gave_up && is_stopped {
+        if gave_up && (is_stopped || self.options.recorded_tools) {
             return CallPlan::Never;
         }
         if !self.options.recorded_tools {

@@ -125,6 +125,20 @@ impl Script {
         let Ok(mut now) = serde_json::to_value(outcome) else { return };
         redact_outcome(&mut now, &self.mask);
         fit(&mut now);
+        let ends = |outcome: &Value| {
+            let member =
+                |name: &str| outcome.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            (member("state"), member("fail_reason"), member("detail"))
+        };
+        let (before, after) = (ends(recorded), ends(&now));
+        if (&before.0, &before.1) != (&after.0, &after.1) {
+            // The rest follows from it.
+            let how = |(state, _, detail): (String, String, String)| {
+                if detail.is_empty() { state } else { format!("{state} ({detail})") }
+            };
+            self.tell("outcome", format!("recorded {}, now {}", how(before), how(after)), None);
+            return;
+        }
         self.tell_fields("outcome", differences(recorded, &now, false));
     }
 
@@ -148,7 +162,8 @@ impl Script {
         Duration::try_from_secs_f64(gap.min(MAX_GAP).as_secs_f64() / pace).ok().map(|gap| gap.min(MAX_GAP))
     }
 
-    pub(super) fn stopped(&self) -> Option<Stopped> {
+    /// Where the recorded request was stopped, if it was.
+    pub(in crate::worker) fn stopped(&self) -> Option<Stopped> {
         self.request.stopped()
     }
 
