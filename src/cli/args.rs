@@ -372,6 +372,7 @@ pub(super) struct RunOptions {
     pub(super) scripts: ScriptOptions,
 }
 
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 #[derive(Debug, Args)]
 pub(super) struct ReplayOptions {
     /// Recordings, and folders of them

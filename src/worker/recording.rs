@@ -193,7 +193,9 @@ impl Line {
             Self::NoConnection { message, .. } => mask.in_place(message),
             Self::ToolStarted { arguments, .. } => mask.value(arguments),
             Self::ToolFinished { result, error, .. } => {
-                result.iter_mut().for_each(|value| mask.value(value));
+                if let Some(value) = result {
+                    mask.value(value);
+                }
                 if let Some(ToolError { message, path, details, .. }) = error {
                     let texts = [Some(message), path.as_mut(), details.as_mut()];
                     texts.into_iter().flatten().for_each(|text| mask.in_place(text));
@@ -205,7 +207,9 @@ impl Line {
             },
             Self::Reloaded { detail, .. } => mask.in_place(detail),
             Self::Stopped(Stopped { failure, .. }) => {
-                failure.iter_mut().for_each(|failure| mask.in_place(&mut failure.detail));
+                if let Some(failure) = failure {
+                    mask.in_place(&mut failure.detail);
+                }
             }
             Self::Finished { outcome, .. } => redact_outcome(outcome, mask),
             Self::Data { .. } | Self::Tool { .. } => {}
@@ -259,7 +263,9 @@ fn redact_message(message: &mut Message, mask: &Mask) {
         }
         Message::Assistant { content, tool_calls } => {
             mask.in_place(content);
-            tool_calls.iter_mut().for_each(|call| mask.in_place(&mut call.function.arguments));
+            for call in tool_calls {
+                mask.in_place(&mut call.function.arguments);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@
 //! is found as the pattern says, in texts: in a text that is JSON itself, in its JSON form.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::ops::Range;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -181,8 +182,9 @@ impl Mask {
     }
 
     /// As [`Mask::text`], of bytes.
-    pub(super) fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
-        replace(bytes, &self.find(bytes))
+    pub(super) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let hits = self.find(&bytes);
+        if hits.is_empty() { bytes } else { replace(&bytes, &hits) }
     }
 
     /// Takes secrets out of every text, every name of a member and every number of a value that is not the format's own.
@@ -283,7 +285,7 @@ fn percent_encoded(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out
@@ -368,8 +370,12 @@ mod tests {
 
     fn mask(values: &[&str], patterns: &[&str]) -> Mask {
         let mut secrets = Secrets::default();
-        values.iter().for_each(|value| secrets.add_value(value));
-        patterns.iter().for_each(|pattern| secrets.add_pattern(pattern).unwrap());
+        for value in values {
+            secrets.add_value(value);
+        }
+        for pattern in patterns {
+            secrets.add_pattern(pattern).unwrap();
+        }
         Mask::new(secrets)
     }
 

@@ -132,7 +132,10 @@ impl Check<'_> {
             }),
         };
         let whole = |message: String| Violation { path: String::new(), message };
-        let Some(loaded) = self.generation.tool(&call.name) else {
+        // A tool with an error elsewhere is held to its schema all the same; the error was told.
+        let is_it = |loaded: &&LoadedTool| loaded.tool.name.value == call.name;
+        let broken_tool = || self.generation.load.tools.iter().find(is_it);
+        let Some(loaded) = self.generation.tool(&call.name).or_else(broken_tool) else {
             let message = unknown_tool(&call.name, self.generation.tool_names()).message;
             return vec![broken(whole(message), None)];
         };

@@ -116,7 +116,7 @@ impl Recorder {
     fn data(&self, request: u32, piece: Piece) {
         let Ok(mut state) = self.state.lock() else { return };
         if !self.mask.has_secrets() {
-            let piece = Piece { bytes: self.mask.bytes(&piece.bytes), ..piece };
+            let piece = Piece { bytes: self.mask.bytes(piece.bytes), ..piece };
             return self.write_line(&mut state, request, &piece.into_line());
         }
         if state.error.is_some() {
@@ -144,17 +144,21 @@ impl Recorder {
         if state.error.is_some() {
             return;
         }
-        let written = serde_json::to_value(line).map_err(std::io::Error::other).and_then(|mut line| {
-            if !self.redactor.is_empty() {
+        let text = if request == 1 && self.redactor.is_empty() {
+            serde_json::to_string(line)
+        } else {
+            serde_json::to_value(line).map(|mut line| {
                 redact_key(&mut line, &self.redactor);
-            }
-            if request > 1
-                && let Value::Object(members) = &mut line
-            {
-                members.insert(String::from("request"), Value::from(request));
-            }
-            state.file.write_all(format!("{line}\n").as_bytes())
-        });
+                if request > 1
+                    && let Value::Object(members) = &mut line
+                {
+                    members.insert(String::from("request"), Value::from(request));
+                }
+                line.to_string()
+            })
+        };
+        let written = text.map_err(std::io::Error::other);
+        let written = written.and_then(|text| state.file.write_all(format!("{text}\n").as_bytes()));
         state.error = written.err();
     }
 }

@@ -5,6 +5,7 @@
 //! frame that changed comes with the piece that completed it.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -183,7 +184,7 @@ fn each_text(
             for (index, item) in items.iter_mut().enumerate() {
                 // The number that the server gives, where it gives one: its place in the frame says little.
                 let number = item.get("index").and_then(Value::as_u64).unwrap_or(index as u64);
-                path.push_str(&format!("/{number}"));
+                let _ = write!(path, "/{number}");
                 changed |= each_text(item, path, key, visit);
                 path.truncate(length);
             }
@@ -196,13 +197,13 @@ fn each_text(
                 if path.is_empty() { &["type", "item_id", "output_index", "content_index"] } else { &[] };
             for name in told_by {
                 if let Some(value) = members.get(*name) {
-                    path.push_str(&format!("({value})"));
+                    let _ = write!(path, "({value})");
                 }
             }
             let inner = path.len();
             let mut changed = false;
             for (name, member) in members.iter_mut() {
-                path.push_str(&format!("/{name}"));
+                path.extend(["/", name]);
                 changed |= each_text(member, path, name, visit);
                 path.truncate(inner);
             }

@@ -201,7 +201,7 @@ async fn what_a_person_answered_is_answered_again() {
     // A tool that needs approval only now is refused, and that is told; it does not hang.
     let text = std::fs::read_to_string(&path).unwrap().replace("\"name\":\"look\"", "\"name\":\"other\"");
     let text: String =
-        text.lines().filter(|line| !line.contains("\"approval\"")).map(|line| format!("{line}\n")).collect();
+        text.lines().filter(|line| !line.contains("\"approval\"")).flat_map(|line| [line, "\n"]).collect();
     std::fs::write(&path, text).unwrap();
     let options = ReplayOptions { lenient: true, ..ReplayOptions::default() };
     let (_, differences) = play(&path, parallel(), with_approval(timed(|_| 1)), options).await;
@@ -391,7 +391,7 @@ fn slow_recording() -> String {
         json!({"record": "data", "text": frame(delta("fine")) + &frame(finish("stop")) + "data: [DONE]\n\n"}),
     );
     add(0, json!({"record": "end"}));
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.iter().flat_map(|line| [line.to_string(), String::from("\n")]).collect()
 }
 
 #[tokio::test]
@@ -431,7 +431,7 @@ async fn secrets_of_the_user_reach_no_file_and_a_replay_is_the_same() {
     recorder.close().unwrap();
     assert_eq!(recorded.text(), format!("so farI saw {SECRET} and {PIN}."), "who asks gets it all");
     let text = std::fs::read_to_string(&path).unwrap();
-    for part in [SECRET, "hunt", "er2-", PIN, "47", "aHVudGVyMi1hbmQtbW9yZ"] {
+    for part in [SECRET, "hunt", "er2-", PIN, "in-47", "aHVudGVyMi1hbmQtbW9yZ"] {
         assert!(!text.contains(part), "{part}: {text}");
     }
     // With the secret at hand, and without: what was redacted is whatever is there now.

@@ -9,8 +9,12 @@ use crate::worker::secrets::Secrets;
 
 fn mask(values: &[&str], patterns: &[&str]) -> Mask {
     let mut secrets = Secrets::default();
-    values.iter().for_each(|value| secrets.add_value(value));
-    patterns.iter().for_each(|pattern| secrets.add_pattern(pattern).unwrap());
+    for value in values {
+        secrets.add_value(value);
+    }
+    for pattern in patterns {
+        secrets.add_pattern(pattern).unwrap();
+    }
     Mask::new(secrets)
 }
 
