@@ -62,6 +62,13 @@ pub struct ReplayDifference {
     is_one_of_many: bool,
 }
 
+impl ReplayDifference {
+    /// Whether it is one of what was sent.
+    pub fn is_of_a_body(&self) -> bool {
+        self.field.is_some() && self.place.starts_with("turn ")
+    }
+}
+
 impl fmt::Display for ReplayDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_one_of_many {

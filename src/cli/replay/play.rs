@@ -227,7 +227,7 @@ impl<'o> Project<'o> {
 /// Writes the bodies that are sent today over the recorded ones, where nothing else is another. Each says so.
 fn update(file: &Path, replay: &ReplayTransport) -> Result<(), String> {
     let differences = replay.differences();
-    if let Some(other) = differences.iter().find(|difference| !difference.place.starts_with("turn ")) {
+    if let Some(other) = differences.iter().find(|difference| !difference.is_of_a_body()) {
         return Err(format!("more differs than what is sent ({other}); record it anew"));
     }
     let before = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
