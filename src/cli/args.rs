@@ -53,6 +53,8 @@ pub(super) enum Command {
     Chat(ChatOptions),
     /// Play a model's server by a scenario, for tests without a model; it misbehaves in every known way
     Stub(StubOptions),
+    /// Play recordings again, without a model; or hold their arguments against the specs
+    Replay(ReplayOptions),
     /// Hold the project loaded and say what each save changes
     Watch(WatchOptions),
     /// Make a project: a spec, its script and a worker
@@ -367,6 +369,15 @@ pub(super) struct RunOptions {
     /// Go on where a request differs from the recorded one
     #[arg(long, requires = "replay")]
     pub(super) replay_lenient: bool,
+    /// Run no tool: each gives what it gave
+    #[arg(long, requires = "replay")]
+    pub(super) replay_tools: bool,
+    /// Take the time that the recording took, or so many times less
+    #[arg(long, requires = "replay", value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = parse_pace)]
+    pub(super) paced: Option<f64>,
+    /// Keep what this regular expression finds, or its group, out of the recording; may be given several times
+    #[arg(long, value_name = "REGEX")]
+    pub(super) redact: Vec<String>,
     /// Print the events, one JSON object a line
     #[arg(long)]
     pub(super) json: bool,
@@ -395,6 +406,47 @@ pub(super) struct ChatOptions {
     pub(super) scripts: ScriptOptions,
 }
 
+#[allow(clippy::struct_excessive_bools)] // each is a flag
+#[derive(Debug, Args)]
+pub(super) struct ReplayOptions {
+    /// Recordings, and folders of them
+    #[arg(required = true)]
+    pub(super) paths: Vec<PathBuf>,
+    /// Play nothing; hold the arguments of every recorded call against the specs. Takes dumps of calls, too: a line
+    /// `{"tool": …, "arguments": …}` each
+    #[arg(long)]
+    pub(super) specs: bool,
+    /// Go on where a request differs from the recorded one, and exit with 0
+    #[arg(long, conflicts_with = "specs")]
+    pub(super) replay_lenient: bool,
+    /// Run no tool: each gives what it gave
+    #[arg(long, conflicts_with = "specs")]
+    pub(super) replay_tools: bool,
+    /// Take the time that the recording took, or so many times less
+    #[arg(long, conflicts_with = "specs", value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = parse_pace)]
+    pub(super) paced: Option<f64>,
+    /// Tell where only the order of keys differs, too: servers that cache prompts see it
+    #[arg(long, conflicts_with = "specs")]
+    pub(super) key_order: bool,
+    /// Where nothing but the requests differs, write today's into the recording
+    #[arg(long, conflicts_with_all = ["specs", "replay_lenient"])]
+    pub(super) update: bool,
+    /// Keep what this regular expression finds, or its group, out of what is shown
+    #[arg(long, value_name = "REGEX")]
+    pub(super) redact: Vec<String>,
+    /// Which worker; none: the one that recorded
+    #[arg(long, value_name = "NAME")]
+    pub(super) worker: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Folder of the project, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    pub(super) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) scripts: ScriptOptions,
+}
+
 /// What requests have of their own, beside their worker's configuration.
 #[derive(Debug, Args)]
 pub(super) struct RequestOptions {
@@ -404,6 +456,13 @@ pub(super) struct RequestOptions {
     /// Make every call without asking, those of tools with :confirm, too
     #[arg(long)]
     pub(super) yes: bool,
+}
+
+fn parse_pace(text: &str) -> Result<f64, String> {
+    let pace = text.parse::<f64>().ok().filter(|pace| pace.is_finite() && *pace > 0.0);
+    pace.ok_or_else(|| {
+        String::from("expected how many times faster, as in 10; before a file write --paced=1")
+    })
 }
 
 /// Which worker, and where its model is.

@@ -23,11 +23,13 @@ mod interrupt;
 mod links;
 mod new;
 mod output;
+mod replay;
 mod report;
 mod rerun;
 mod rule;
 mod run;
 mod script_log;
+mod secrets;
 mod show;
 mod stub;
 mod targets;
@@ -143,6 +145,7 @@ pub fn main() -> ExitCode {
         Command::Run(options) => run::run(&options),
         Command::Chat(options) => chat::run(&options),
         Command::Stub(options) => stub::run(&options),
+        Command::Replay(options) => replay::run(&options),
         Command::Watch(options) => watch::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),

@@ -6,16 +6,25 @@ use std::time::Duration;
 
 use super::approve::Approver;
 use super::args::RunOptions;
-use super::output::{say, say_error};
+use super::output::{clean, say, say_error};
+use super::secrets::secrets;
 use super::worker::{self, Chosen, Follower, Interrupts, api_key, close, connect};
 use super::{CliError, Exit};
-use crate::worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker, WorkerConfig};
+use crate::worker::{
+    Recorder, Recording, ReplayOptions, ReplayTransport, SubmitRequest, Worker, WorkerConfig,
+};
 
 pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;
+    if !options.redact.is_empty() && options.record.is_none() && options.replay.is_none() {
+        let message =
+            "--redact says what a recording must not hold, and nothing is recorded; add --record FILE";
+        return Err(CliError::Usage(String::from(message)));
+    }
     let recording = options.replay.as_deref().map(Recording::read).transpose()?;
     let Chosen { spec, tools, config } =
         worker::choose(&options.worker, &options.scripts, recording.is_some())?;
+    let mut secrets = secrets(&options.redact, tools.project().current().tools())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
@@ -25,8 +34,17 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let mut approver = Approver::settle(options.request.yes);
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
         let config = WorkerConfig { approvals: approver.approvals(), ..config };
-        let replay =
-            recording.map(|recording| Arc::new(ReplayTransport::new(recording, options.replay_lenient)));
+        let replay = recording.map(|recording| {
+            secrets.add_value(&api_key(&spec).unwrap_or_default());
+            let options = ReplayOptions {
+                lenient: options.replay_lenient,
+                recorded_tools: options.replay_tools,
+                pace: options.paced,
+                key_order: false,
+                secrets: std::mem::take(&mut secrets),
+            };
+            Arc::new(ReplayTransport::with(recording, options))
+        });
         let worker = if let Some(replay) = &replay {
             Worker::replay(config, tools, Arc::clone(replay))
         } else {
@@ -37,20 +55,30 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         };
         // Not before there is something to record: an older recording is worth more than an empty one.
         let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
-        let recorder = recorder.map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref())));
+        let recorder = recorder
+            .map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref()).without_secrets(secrets)));
         submit.recorder.clone_from(&recorder);
         let json = options.json;
         let mut follower =
             Follower { worker: &worker, json, approver: &mut approver, interrupts: &mut interrupts };
-        let followed = follower.follow(submit, |_, _| {}).await;
+        let mut followed = follower.follow(submit, |_, _| {}).await.map(|followed| followed.exit());
+        // A recorded chat goes on.
+        for _ in 1..replay.as_ref().map_or(1, |replay| replay.requests()) {
+            let Ok(exit @ (Exit::Clean | Exit::Failed)) = followed else { break };
+            let next = follower.follow(SubmitRequest::default(), |_, _| {}).await;
+            followed = next.map(|next| if exit == Exit::Clean { next.exit() } else { exit });
+        }
         close(&worker, &mut interrupts).await;
-        let mut exit = followed?.exit();
+        let mut exit = followed?;
         if let Some(Err(error)) = recorder.map(|recorder| recorder.close()) {
             say_error(&format!("{error}; it is not whole"));
             exit = if exit == Exit::Clean { Exit::Failed } else { exit };
         }
         if let Some(replay) = replay {
-            tell_differences(&replay, exit);
+            tell_differences(&replay, options.replay_lenient);
+            if exit == Exit::Clean && !options.replay_lenient && !replay.differences().is_empty() {
+                exit = Exit::Failed;
+            }
         }
         Ok(exit)
     });
@@ -75,13 +103,14 @@ fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
     Ok(Some(text))
 }
 
-/// In a strict replay a difference is the request's failure, and told as that.
-fn tell_differences(replay: &ReplayTransport, exit: Exit) {
-    let differences = replay.differences();
-    if !differences.is_empty() && exit == Exit::Clean {
-        say("the replay's requests differ from the recorded ones:");
+/// A body that differs ends a strict replay, and was told as its failure.
+fn tell_differences(replay: &ReplayTransport, is_lenient: bool) {
+    let mut differences = replay.differences();
+    differences.retain(|difference| is_lenient || !difference.is_of_a_body());
+    if !differences.is_empty() {
+        say("the replay differs from the recording:");
         for line in differences {
-            say(&format!("  {line}"));
+            say(&format!("  {}", clean(&line.to_string())));
         }
     }
 }

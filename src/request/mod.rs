@@ -38,5 +38,6 @@ pub use repetition::{LineDetector, Loop, RepetitionThreshold, default_thresholds
 pub use run::{PendingCall, RequestState, RequestStatus, Run, Step};
 pub use signal::Signal;
 pub use valid::{INTERRUPTED, valid_conversation};
+pub use written::settle_written;
 
 pub use crate::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages};

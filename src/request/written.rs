@@ -15,11 +15,13 @@ const MAX_STEPS: u32 = 16;
 
 /// The arguments of `call`. A tool that does not exist takes them as they stand.
 pub(super) fn settle(call: &TextCall, tools: &ToolSet) -> RawArguments {
-    let null = Value::Null;
-    let root = tools
-        .get(&call.name)
-        .and_then(|tool| tool.definition.pointer("/function/parameters"))
-        .unwrap_or(&null);
+    let tool = tools.get(&call.name);
+    let parameters = tool.and_then(|tool| tool.definition.pointer("/function/parameters"));
+    settle_written(call, parameters.unwrap_or(&Value::Null))
+}
+
+/// The arguments of `call` of a tool whose parameters have the schema `root`; null: none is known.
+pub fn settle_written(call: &TextCall, root: &Value) -> RawArguments {
     match &call.arguments {
         TextArguments::Json(arguments) => arguments.clone(),
         TextArguments::Members(members) => {

@@ -8,6 +8,7 @@
 //! No target changes a schema silently: its [`claims`] say what it does with each keyword, who enforces it then and where
 //! that was read; [`check_target`] makes findings of them. [`restore`] undoes what strict mode asks for.
 
+mod breach;
 mod circles;
 mod compile;
 mod confirm;
@@ -28,6 +29,7 @@ mod tool_set;
 mod validate;
 mod walk;
 
+pub use breach::{Breach, breaches};
 pub use compile::{check_tool, compile_tool, compile_tool_for};
 pub use confirm::{Conditions, Confirmation};
 pub use examples::{Example, Expected, Refusal, try_examples};

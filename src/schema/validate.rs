@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
@@ -147,6 +148,24 @@ impl ArgumentValidator {
             .collect())
     }
 
+    /// As [`ArgumentValidator::validate`], with the places in both.
+    pub(super) fn explained(&self, arguments: &Value) -> Vec<Explained> {
+        let arguments = self.restored(arguments);
+        if self.validator.is_valid(&arguments) {
+            return Vec::new();
+        }
+        let errors = self.validator.iter_errors(&arguments).take(MAX_VIOLATIONS);
+        let explained = errors.map(|error| {
+            let (instance, violation) = violation(&error);
+            let missing = match error.kind() {
+                ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned),
+                _ => None,
+            };
+            Explained { violation, instance, schema: error.schema_path().to_string(), missing }
+        });
+        explained.collect()
+    }
+
     /// The first violation with the JSON pointer of its place.
     pub(super) fn first_violation(&self, arguments: &Value) -> Option<(String, Violation)> {
         let arguments = self.restored(arguments);
@@ -155,6 +174,17 @@ impl ArgumentValidator {
         }
         self.validator.iter_errors(&arguments).next().map(|error| violation(&error))
     }
+}
+
+/// A violation with its places, as JSON pointers.
+pub(super) struct Explained {
+    pub(super) violation: Violation,
+    /// In the arguments.
+    pub(super) instance: String,
+    /// In the parameters schema: the keyword that says so.
+    pub(super) schema: String,
+    /// The member that is missing, where that is what is wrong.
+    pub(super) missing: Option<String>,
 }
 
 fn violation(error: &ValidationError<'_>) -> (String, Violation) {

@@ -17,8 +17,9 @@ use tokio::time::Instant;
 
 use super::drive::{Drive, seconds, until};
 use super::recording::{Line, Stopped};
+use super::replay::{CallPlan, Next, Script};
 use super::toolbox::Toolbox;
-use crate::request::{Approval, PendingCall, Run};
+use crate::request::{Approval, FailReason, Failure, PendingCall, Run, kind};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
 /// A runner that does not stop a call itself is given up this long after the call's limit.
@@ -39,14 +40,19 @@ pub enum Approvals {
 /// One call on its way to an answer.
 struct OpenCall {
     id: String,
+    name: String,
     needs_approval: bool,
     answer: BoxFuture<'static, Answer>,
+    /// Its answer, where another one's turn comes first.
+    ready: Option<Answer>,
+    /// The recorded call was given up, and so is this one: there will be no answer.
+    is_given_up: bool,
 }
 
 /// What came of it.
 enum Answer {
     Approval(Approval),
-    Tool { started_ms: u64, result: Result<Value, ToolError> },
+    Tool(Result<Value, ToolError>),
 }
 
 /// Answers the calls that `run` names, until it names none.
@@ -56,6 +62,12 @@ pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total
         let pending = run.pending_calls();
         if pending.is_empty() {
             return;
+        }
+        if let Some(Next::Stop(Stopped { at_ms, failure })) =
+            task.script.as_ref().map(|script| script.next_answer())
+        {
+            task.clock.reach(at_ms);
+            return task.stop(run, failure);
         }
         let is_listed = |call: &OpenCall| {
             pending
@@ -67,52 +79,91 @@ pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total
             if open.iter().any(|call| call.id == listed.call.id) {
                 continue;
             }
-            if let Some(Stopped { at_ms, failure }) = task.clock.stopped_in_tool() {
-                task.clock.reach(at_ms);
-                return task.stop(run, failure);
-            }
             open.push(begin(task, run, toolbox, listed));
         }
-        let (id, answer) = tokio::select! {
+        if open.iter().all(|call| call.is_given_up) {
+            return end_given_up(task, run);
+        }
+        let (call, answer) = tokio::select! {
             biased;
             () = task.cancel.cancelled() => return task.give_up(run),
             () = until(total) => return task.total_timeout(run),
-            answered = next_answer(&mut open) => answered,
+            answered = next_answer(&mut open, task.script.as_deref()) => answered,
         };
         match answer {
             Answer::Approval(approval) => {
-                task.clock.tick();
-                run.on_approval(&id, approval, task.clock.now_ms());
+                if let Some(script) = &task.script {
+                    script.approved(&call.id);
+                }
+                task.write(|at_ms| {
+                    let OpenCall { id, name, .. } = &call;
+                    Line::Approval { at_ms, id: id.clone(), name: name.clone(), answer: approval.clone() }
+                });
+                run.on_approval(&call.id, approval, task.clock.now_ms());
             }
-            Answer::Tool { started_ms, result } => {
-                task.clock.tool_finished();
-                task.write(|finished_ms| Line::Tool { started_ms, finished_ms });
-                run.on_tool_result(&id, result, task.clock.now_ms());
+            Answer::Tool(result) => {
+                if let Some(script) = &task.script {
+                    script.finished(&call.id, &result);
+                }
+                task.write(|at_ms| {
+                    let OpenCall { id, name, .. } = &call;
+                    let (result, error) = match result.clone() {
+                        Ok(value) => (Some(value), None),
+                        Err(error) => (None, Some(error)),
+                    };
+                    Line::ToolFinished { at_ms, id: id.clone(), name: name.clone(), result, error }
+                });
+                run.on_tool_result(&call.id, result, task.clock.now_ms());
             }
         }
         task.publish(run);
     }
 }
 
-/// The first call that is answered. There are few: an emission's.
-async fn next_answer(open: &mut Vec<OpenCall>) -> (String, Answer) {
+/// Only calls are left to which the recording has no answer: it was stopped before, or has other ones.
+fn end_given_up(task: &Drive, run: &mut Run) {
+    if let Some(Stopped { at_ms, failure }) = task.script.as_ref().and_then(|script| script.stopped()) {
+        task.clock.reach(at_ms);
+        return task.stop(run, failure);
+    }
+    let detail = "the recorded calls were given up before they gave anything";
+    task.fail(run, Failure::new(FailReason::UnknownError, kind::REPLAY_DIFFERS, detail));
+}
+
+/// The call that is answered next: the first that is, in a replay the one that was. There are few: an emission's.
+async fn next_answer(open: &mut Vec<OpenCall>, script: Option<&Script>) -> (OpenCall, Answer) {
     poll_fn(|context| {
-        for index in 0..open.len() {
-            let Some(call) = open.get_mut(index) else { break };
+        for call in open.iter_mut().filter(|call| call.ready.is_none()) {
             if let Poll::Ready(answer) = call.answer.poll_unpin(context) {
-                return Poll::Ready((open.remove(index).id, answer));
+                call.ready = Some(answer);
+                if script.is_none() {
+                    break;
+                }
             }
         }
-        Poll::Pending
+        let recorded = script.and_then(|script| match script.next_answer() {
+            Next::Of { id, is_approval } => {
+                let is_it = |call: &OpenCall| call.id == id && call.needs_approval == is_approval;
+                open.iter().position(|call| is_it(call) && !call.is_given_up)
+            }
+            Next::Any | Next::Stop(_) => None,
+        });
+        let first = || open.iter().position(|call| call.ready.is_some());
+        let answered = recorded.or_else(first).and_then(|index| {
+            let answer = open.get_mut(index)?.ready.take()?;
+            Some((open.remove(index), answer))
+        });
+        answered.map_or(Poll::Pending, Poll::Ready)
     })
     .await
 }
 
 fn begin(task: &Drive, run: &Run, toolbox: &Toolbox, listed: PendingCall) -> OpenCall {
     let PendingCall { call, timeout, needs_approval } = listed;
-    let id = call.id.clone();
+    let (id, name) = (call.id.clone(), call.name.clone());
+    let mut is_given_up = false;
     let answer = if needs_approval {
-        ask(task, id.clone())
+        ask(task, &id, &name)
     } else {
         let limit = timeout.unwrap_or(task.shared.config.timers.tool);
         let context = CallContext {
@@ -122,13 +173,38 @@ fn begin(task: &Drive, run: &Run, toolbox: &Toolbox, listed: PendingCall) -> Ope
             timeout: Some(limit),
             meter: None,
         };
-        task.clock.tick();
-        call_tool(toolbox, call, context, limit, task.clock.now_ms())
+        task.write(|at_ms| {
+            let ToolCall { id, name, arguments } = call.clone();
+            Line::ToolStarted { at_ms, id, name, arguments: Value::Object(arguments) }
+        });
+        match task.script.as_ref().map_or(CallPlan::Run, |script| script.begin_call(&call)) {
+            CallPlan::Run => call_tool(toolbox, call, context, limit),
+            CallPlan::Give(result, wait) => after(wait, Answer::Tool(result)),
+            CallPlan::Never => {
+                is_given_up = true;
+                std::future::pending().boxed()
+            }
+        }
     };
-    OpenCall { id, needs_approval, answer }
+    OpenCall { id, name, needs_approval, answer, ready: None, is_given_up }
 }
 
-fn ask(task: &Drive, id: String) -> BoxFuture<'static, Answer> {
+fn after(wait: Option<Duration>, answer: Answer) -> BoxFuture<'static, Answer> {
+    async move {
+        if let Some(wait) = wait {
+            tokio::time::sleep(wait).await;
+        }
+        answer
+    }
+    .boxed()
+}
+
+fn ask(task: &Drive, id: &str, name: &str) -> BoxFuture<'static, Answer> {
+    if let Some(script) = &task.script {
+        let (approval, wait) = script.approval(id, name);
+        return after(wait, Answer::Approval(approval));
+    }
+    let id = id.to_owned();
     let record = Arc::clone(&task.record);
     let approvals = task.shared.config.approvals;
     async move {
@@ -146,7 +222,6 @@ fn call_tool(
     call: ToolCall,
     context: CallContext,
     limit: Duration,
-    started_ms: u64,
 ) -> BoxFuture<'static, Answer> {
     let runner = Arc::clone(&toolbox.runner);
     async move {
@@ -163,7 +238,7 @@ fn call_tool(
                 Err(ToolError::new(ToolErrorKind::Timeout, message))
             }
         };
-        Answer::Tool { started_ms, result }
+        Answer::Tool(result)
     }
     .boxed()
 }

@@ -1,6 +1,7 @@
 //! One request: asks the machine, does it, tells the machine.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,18 +10,22 @@ use tokio_util::sync::CancellationToken;
 use super::clock::Clock;
 use super::handle::Shared;
 use super::record::Record;
-use super::recording::{Line, Recorder, Stopped};
+use super::recording::{Line, RequestRecorder, Stopped};
+use super::replay::Script;
 use super::toolbox::Toolbox;
+use super::transport::Outgoing;
 use super::{calls, turn};
 use crate::chat::{BodyForm, Capabilities, Swaps};
-use crate::request::{Event, FailReason, Failure, Run, Step, kind};
+use crate::request::{Event, FailReason, Failure, Outcome, Run, Step, kind};
 
 /// What the task of one request holds.
 pub(super) struct Drive {
     pub(super) shared: Arc<Shared>,
     pub(super) record: Arc<Record>,
     pub(super) clock: Arc<Clock>,
-    pub(super) recorder: Option<Arc<Recorder>>,
+    pub(super) recorder: Option<RequestRecorder>,
+    /// The recorded request, in a replay.
+    pub(super) script: Option<Arc<Script>>,
     pub(super) cancel: CancellationToken,
     /// Where the jitter of waits comes from.
     pub(super) id_seed: u64,
@@ -28,6 +33,8 @@ pub(super) struct Drive {
     pub(super) swaps: Swaps,
     /// What is known of the server.
     pub(super) server: Capabilities,
+    /// The generation of the tools of the current turn.
+    pub(super) generation: AtomicU64,
 }
 
 /// Drives `run` to its end.
@@ -41,10 +48,8 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
     loop {
         if run.begins_turn() {
             let newest = task.toolbox(&run);
-            if newest.generation != toolbox.generation {
-                let detail = task.shared.tools.changes_since(toolbox.generation);
-                task.publish_own(&run, Event::Reloaded { generation: newest.generation, detail });
-            }
+            task.tell_reload(&run, &toolbox, &newest);
+            task.generation.store(newest.generation, Ordering::Relaxed);
             toolbox = newest;
         }
         let step = run.next_step(&toolbox.tools, task.shared.config.bios.as_ref());
@@ -82,6 +87,10 @@ impl Drive {
     /// Passes on what the machine said.
     pub(super) fn publish(&self, run: &mut Run) {
         let events = run.take_events();
+        if let Some(Event::Finished(outcome)) = events.last() {
+            // Before it is told: whoever hears of it may take the recording away.
+            self.end(outcome);
+        }
         if run.outcome().is_some() {
             self.shared.release(run.request_id(), &self.record);
         }
@@ -99,7 +108,7 @@ impl Drive {
     pub(super) fn write(&self, line: impl FnOnce(u64) -> Line) {
         self.clock.tick();
         if let Some(recorder) = &self.recorder {
-            recorder.write(&line(self.clock.now_ms()));
+            recorder.write(line(self.clock.now_ms()));
         }
     }
 
@@ -109,6 +118,45 @@ impl Drive {
         if let Some(recorder) = &self.recorder {
             recorder.data(self.clock.now_ms(), bytes);
         }
+    }
+
+    /// What is recorded of a chat request.
+    pub(super) fn request_line(&self, run: &Run, outgoing: &Outgoing, at_ms: u64) -> Line {
+        Line::Request {
+            turn: outgoing.turn,
+            attempt: outgoing.attempt,
+            at_ms,
+            tools: Some(run.turn().1.to_owned()),
+            generation: Some(self.generation.load(Ordering::Relaxed)),
+            body: outgoing.body.clone(),
+        }
+    }
+
+    /// The turn that begins has other tools than the one before. A replay tells what the recording tells.
+    fn tell_reload(&self, run: &Run, before: &Toolbox, newest: &Toolbox) {
+        let turn = run.turn().0 + 1;
+        let reload = match &self.script {
+            Some(script) => script.reload_before(turn),
+            None if newest.generation == before.generation => None,
+            None => Some((newest.generation, self.shared.tools.changes_since(before.generation))),
+        };
+        let Some((generation, detail)) = reload else { return };
+        self.write(|at_ms| {
+            let tools = newest.tools.digest().to_owned();
+            Line::Reloaded { at_ms, turn, generation, tools, detail: detail.clone() }
+        });
+        self.publish_own(run, Event::Reloaded { generation, detail });
+    }
+
+    /// Tells the recording, or the replay, how the request ended.
+    fn end(&self, outcome: &Outcome) {
+        if let Some(script) = &self.script {
+            script.ended(outcome);
+        }
+        self.write(|at_ms| Line::Finished {
+            at_ms,
+            outcome: serde_json::to_value(outcome).unwrap_or_default(),
+        });
     }
 
     /// Ends the request by a failure of the driver's own: a timer, the transport.

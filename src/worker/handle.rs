@@ -1,6 +1,8 @@
 //! The worker as its users see it.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -20,11 +22,15 @@ use super::toolbox::ToolSource;
 use super::transport::Transport;
 use crate::chat::{Message, Swaps};
 use crate::request::{Approval, FailReason, Failure, Outcome, RequestStatus, Run, kind};
+use crate::spec::Timers;
+
+/// A limit that is none: a year.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// As many of a server's last lines a status shows.
 const SHOWN_LINES: usize = 50;
 /// How long a managed server may keep its headers back where nobody says otherwise: it queues and reads prompts first.
-const MANAGED_HEADERS: std::time::Duration = std::time::Duration::from_secs(600);
+const MANAGED_HEADERS: Duration = Duration::from_secs(600);
 
 /// A running worker. Cheap to clone; must be used inside a tokio runtime.
 #[derive(Clone)]
@@ -76,18 +82,27 @@ impl Worker {
         worker
     }
 
-    /// A worker whose model is a recording: its one request is the recorded one again, its clock, ids and model too.
+    /// A worker whose model is a recording: its requests are the recorded ones again, one after the other, with their
+    /// clock, ids and model.
     pub fn replay(
         mut config: WorkerConfig,
         tools: Arc<dyn ToolSource>,
         replay: Arc<ReplayTransport>,
     ) -> Self {
-        let session = replay.session();
-        config.run.model.clone_from(&session.model);
-        config.run.parallel_tool_calls_supported = session.parallel_tool_calls;
-        config.server = session.server;
-        config.api = session.api;
+        if let Some(session) = replay.session() {
+            config.server = session.server;
+            config.api = session.api;
+        }
         config.slots = 1;
+        // What was waited for in vain is in the recording; how fast it is played must not matter.
+        config.timers = Timers {
+            headers: Some(FOR_EVER),
+            stall: FOR_EVER,
+            first_token: FOR_EVER,
+            token_stall: FOR_EVER,
+            total: None,
+            ..config.timers
+        };
         let transport: Arc<dyn Transport> = Arc::<ReplayTransport>::clone(&replay);
         Self::build(config, tools, transport, Some(replay), None)
     }
@@ -129,8 +144,13 @@ impl Worker {
         let config = shared.present_config();
         request.check(&shared.tools.current().tools)?;
         let (recorder, origin) = (request.recorder.clone(), request.origin.clone());
-        let mut session = match &shared.replay {
-            Some(replay) => request.of_replay(replay.session().clone()),
+        let script = match &shared.replay {
+            // A recording plays once: each request has the recorded id, and a clock that runs down.
+            Some(replay) => Some(replay.peek().ok_or(SubmitError::NoSlotAvailable)?),
+            None => None,
+        };
+        let mut session = match &script {
+            Some(script) => request.of_replay(script.session().clone()),
             None => {
                 let url = shared.transport.url(config.api);
                 live_session(&config, url, *lock(&shared.learned), request)
@@ -142,26 +162,36 @@ impl Worker {
             }
             origin.settle(&mut session);
         }
-        let run = Run::new(config.run, run_start(&session));
+        let mut config = config.run;
+        config.model.clone_from(&session.model);
+        config.parallel_tool_calls_supported = session.parallel_tool_calls;
+        let run = Run::new(config, run_start(&session));
         let cancel = shared.stopped.child_token();
         let record = Arc::new(Record::new(run.status(), cancel.clone()));
         let id = session.request_id.clone();
         let mut registry = lock(&shared.registry);
-        // A recording plays once: its second request would have the first one's id and a clock that ran down.
         if registry.get(&id).is_some() {
             return Err(SubmitError::NoSlotAvailable);
         }
         registry
             .admit(id.clone(), Arc::clone(&record), shared.config.slots)
             .ok_or(SubmitError::NoSlotAvailable)?;
-        drop(registry);
-        if let Some(recorder) = &recorder {
-            recorder.begin(&session);
+        if let Some(replay) = &shared.replay {
+            replay.advance();
         }
-        let clock = shared.replay.as_ref().map_or_else(|| Arc::new(Clock::live()), |replay| replay.clock());
-        let (id_seed, swaps, server) = (session.id_seed, session.swaps, session.server);
-        let task =
-            Drive { shared: Arc::clone(shared), record, clock, recorder, cancel, id_seed, swaps, server };
+        drop(registry);
+        let task = Drive {
+            shared: Arc::clone(shared),
+            record,
+            clock: script.as_ref().map_or_else(|| Arc::new(Clock::live()), |script| script.clock()),
+            recorder: recorder.map(|recorder| recorder.begin(&session)),
+            script,
+            cancel,
+            id_seed: session.id_seed,
+            swaps: session.swaps,
+            server: session.server,
+            generation: AtomicU64::new(0),
+        };
         tokio::spawn(supervise(task, run, id.clone()));
         Ok(id)
     }

@@ -10,7 +10,7 @@ use reqwest::{Client, Response, Url};
 
 use super::detect::server_page;
 use super::probe::{ProbeError, Prober};
-use super::redact::Redactor;
+use super::redact::{Redactor, secrets_of_url};
 use super::server::{Probe, probe};
 use super::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError, api_path};
 use crate::chat::Api;
@@ -68,7 +68,8 @@ impl HttpTransport {
         let responses = endpoint_url(base, api_path(Api::Responses))?;
         let base = endpoint_url(base, "")?;
         let client = build_client(&url, connect)?;
-        let redactor = Redactor::new(key.as_deref());
+        let in_url = secrets_of_url(&url);
+        let redactor = Redactor::new(key.as_deref().into_iter().chain(in_url.iter().map(String::as_str)));
         let target = |url: Url| Target { shown: redactor.text(&shown_url(&url)), url };
         let (completions, responses) = (target(url), target(responses));
         Ok(Self { client, base, models, completions, responses, key, redactor })

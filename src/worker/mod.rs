@@ -23,9 +23,11 @@ mod http;
 mod probe;
 mod project_tools;
 mod record;
+mod recorded_calls;
 mod recording;
 mod redact;
 mod replay;
+mod secrets;
 mod server;
 mod stream_timers;
 mod submit;
@@ -34,6 +36,7 @@ mod transport;
 mod turn;
 
 pub use calls::Approvals;
+pub use compare::{Change, Difference};
 pub use config::WorkerConfig;
 pub use detect::{Detected, Evidence};
 pub use endpoint::{Endpoint, EndpointError, EndpointOptions, find_endpoint};
@@ -43,9 +46,11 @@ pub use http::HttpTransport;
 pub use probe::ProbeError;
 pub use project_tools::{ProjectTools, TrustSource};
 pub use record::{EventStream, ResultError};
-pub use recording::{Recorder, Recording, RecordingError, Session};
+pub use recorded_calls::RecordedToolCall;
+pub use recording::{RecordedRequest, Recorder, Recording, RecordingError, Session};
 pub(crate) use redact::Redactor;
-pub use replay::ReplayTransport;
+pub use replay::{ReplayDifference, ReplayOptions, ReplayTransport};
+pub use secrets::{Secrets, holds_redacted, is_secret_name};
 pub use server::{
     GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,
     guard_server, is_port_free, port_holder,

@@ -1,22 +1,42 @@
-//! A recorded request: one JSON object a line, written as it happens, so that a crash loses nothing.
+//! Recorded requests: one JSON object a line, written as it happens, so that a crash loses nothing.
 //!
-//! It holds what the model's side said and when, and everything the engine would otherwise draw from the world:
-//! clock, zone, ids, model, what the probes found. Not the tools' results: tools run for real in a replay. The API
-//! key is in none of it.
+//! A file holds the requests of one session in the order they were submitted; each begins with its `session` line, and
+//! from the second on every line carries the `request` that it belongs to, since requests may overlap. It holds what
+//! the model's side said and when, and everything the engine would otherwise draw from the world: clock, zone, ids,
+//! model, what the probes found, which tools were offered; what tools were called with and gave, what people answered,
+//! what was reloaded, and how each request ended.
+//!
+//! Version 1 had one request, and of the tool calls only the times. It is still read.
+//!
+//! | file | |
+//! |---|---|
+//! | `recorder` | writing, redacted by `mask` of [`super::secrets`] |
+//! | `reply` | redaction of a reply whose secret is spelled over many pieces |
+//! | `read` | reading |
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+mod read;
+mod recorder;
+mod reply;
+
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::redact::Redactor;
+use super::secrets::Mask;
 use crate::chat::{Api, Capabilities, Message, Swaps};
-use crate::request::{Failure, RequestOptions};
+use crate::request::{Approval, Failure, RequestOptions};
+use crate::tool::ToolError;
 
-/// Version of the format.
-const VERSION: u32 = 1;
+pub use read::{RecordedRequest, Recording};
+pub use recorder::Recorder;
+pub(super) use recorder::RequestRecorder;
+
+/// Version of the format that is written.
+pub(super) const VERSION: u32 = 2;
+
+/// Values that are nested deeper are written as their JSON text: a reader would refuse the line.
+const MAX_DEPTH: usize = 100;
 
 /// What the engine drew from the world when a request began.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +75,9 @@ pub struct Session {
     pub local_time: String,
     /// Where the ids of calls come from.
     pub id_seed: u64,
+    /// Version of the engine that wrote it; empty in old recordings.
+    #[serde(default)]
+    pub engine: String,
 }
 
 /// One line.
@@ -70,6 +93,12 @@ pub(super) enum Line {
         turn: u32,
         attempt: u32,
         at_ms: u64,
+        /// Digest of the tool set that the turn was sent with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<String>,
+        /// Number of the generation that it came from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        generation: Option<u64>,
         body: Value,
     },
     Response {
@@ -100,11 +129,53 @@ pub(super) enum Line {
         message: String,
         refused: bool,
     },
+    /// A call that was answered; all that version 1 says of it.
     Tool {
         started_ms: u64,
         finished_ms: u64,
     },
+    ToolStarted {
+        at_ms: u64,
+        id: String,
+        name: String,
+        arguments: Value,
+    },
+    ToolFinished {
+        at_ms: u64,
+        id: String,
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "there")]
+        result: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ToolError>,
+    },
+    /// What a person answered, or the worker in place of one.
+    Approval {
+        at_ms: u64,
+        id: String,
+        name: String,
+        #[serde(flatten)]
+        answer: Approval,
+    },
+    /// The turn that follows is sent with another generation of the tools.
+    Reloaded {
+        at_ms: u64,
+        turn: u32,
+        generation: u64,
+        tools: String,
+        detail: String,
+    },
     Stopped(Stopped),
+    /// How the request ended, as the `finished` event says it.
+    Finished {
+        at_ms: u64,
+        outcome: Value,
+    },
+}
+
+/// A member that is there, `null` included.
+fn there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// A timer, the transport or the submitter ended the request.
@@ -114,6 +185,110 @@ pub(super) struct Stopped {
     /// `None`: it was canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failure: Option<Failure>,
+}
+
+impl Line {
+    /// Takes the secrets out of what is not the format's own. A reply's pieces are `reply`'s.
+    fn redact(&mut self, mask: &Mask) {
+        match self {
+            Self::Session { session, .. } => {
+                for text in [&mut session.job_name, &mut session.url] {
+                    mask.in_place(text);
+                }
+                session.conversation.iter_mut().for_each(|message| redact_message(message, mask));
+            }
+            Self::Request { body, .. } => mask.value(body),
+            Self::Response { location, .. } => location.iter_mut().for_each(|text| mask.in_place(text)),
+            Self::End { error, .. } => error.iter_mut().for_each(|text| mask.in_place(text)),
+            Self::NoConnection { message, .. } => mask.in_place(message),
+            Self::ToolStarted { arguments, .. } => mask.value(arguments),
+            Self::ToolFinished { result, error, .. } => {
+                if let Some(value) = result {
+                    mask.value(value);
+                }
+                if let Some(ToolError { message, path, details, .. }) = error {
+                    let texts = [Some(message), path.as_mut(), details.as_mut()];
+                    texts.into_iter().flatten().for_each(|text| mask.in_place(text));
+                }
+            }
+            Self::Approval { answer, .. } => match answer {
+                Approval::Allowed => {}
+                Approval::Refused { reason } => mask.in_place(reason),
+            },
+            Self::Reloaded { detail, .. } => mask.in_place(detail),
+            Self::Stopped(Stopped { failure, .. }) => {
+                if let Some(failure) = failure {
+                    mask.in_place(&mut failure.detail);
+                }
+            }
+            Self::Finished { outcome, .. } => redact_outcome(outcome, mask),
+            Self::Data { .. } | Self::Tool { .. } => {}
+        }
+    }
+
+    /// Keeps every value readable, however deep it is.
+    fn fit(&mut self) {
+        match self {
+            Self::Request { body: value, .. }
+            | Self::ToolStarted { arguments: value, .. }
+            | Self::ToolFinished { result: Some(value), .. }
+            | Self::Finished { outcome: value, .. } => fit(value),
+            Self::Session { .. }
+            | Self::Response { .. }
+            | Self::Data { .. }
+            | Self::End { .. }
+            | Self::NoConnection { .. }
+            | Self::Tool { .. }
+            | Self::ToolFinished { result: None, .. }
+            | Self::Approval { .. }
+            | Self::Reloaded { .. }
+            | Self::Stopped(_) => {}
+        }
+    }
+}
+
+/// Writes what is nested too deeply as its JSON text.
+pub(super) fn fit(value: &mut Value) {
+    fn fit_below(value: &mut Value, left: usize) {
+        if !matches!(value, Value::Array(_) | Value::Object(_)) {
+            return;
+        }
+        if left == 0 {
+            *value = Value::String(value.to_string());
+            return;
+        }
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| fit_below(item, left - 1)),
+            Value::Object(members) => members.values_mut().for_each(|member| fit_below(member, left - 1)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    fit_below(value, MAX_DEPTH);
+}
+
+fn redact_message(message: &mut Message, mask: &Mask) {
+    match message {
+        Message::System { content } | Message::User { content } | Message::Tool { content, .. } => {
+            mask.in_place(content);
+        }
+        Message::Assistant { content, tool_calls } => {
+            mask.in_place(content);
+            for call in tool_calls {
+                mask.in_place(&mut call.function.arguments);
+            }
+        }
+    }
+}
+
+/// The members of an outcome that hold what was said.
+const SAID: [&str; 5] = ["detail", "text", "signals", "reasoning", "raw_text"];
+
+pub(super) fn redact_outcome(outcome: &mut Value, mask: &Mask) {
+    for member in SAID {
+        if let Some(value) = outcome.get_mut(member) {
+            mask.value(value);
+        }
+    }
 }
 
 /// A recording that cannot be written or read.
@@ -137,168 +312,20 @@ pub enum RecordingError {
         /// Why.
         message: String,
     },
+    /// It is larger than what is read.
+    #[error("{}: larger than {} MiB, which is no recording of a session", path.display(), limit >> 20)]
+    TooLarge {
+        /// Which file.
+        path: PathBuf,
+        /// The most that is read, in bytes.
+        limit: u64,
+    },
     /// Another version's format.
-    #[error("{}: a recording of format {found}; this deftool reads format {VERSION}", path.display())]
+    #[error("{}: a recording of format {found}; this deftool reads formats 1 to {VERSION}", path.display())]
     Version {
         /// Which file.
         path: PathBuf,
         /// Its format.
         found: u32,
     },
-}
-
-/// Writes a recording.
-#[derive(Debug)]
-pub struct Recorder {
-    path: PathBuf,
-    redactor: Redactor,
-    file: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    file: std::fs::File,
-    error: Option<std::io::Error>,
-}
-
-impl Recorder {
-    /// Creates or empties the file at `path`.
-    ///
-    /// # Errors
-    /// When that is not possible.
-    pub fn create(path: &Path) -> Result<Self, RecordingError> {
-        match std::fs::File::create(path) {
-            Ok(file) => {
-                let file = Mutex::new(State { file, error: None });
-                Ok(Self { path: path.to_owned(), redactor: Redactor::new(None), file })
-            }
-            Err(source) => Err(RecordingError::Io { path: path.to_owned(), source }),
-        }
-    }
-
-    /// Leaves `key` out, wherever it stands: in the prompt, in a tool's result.
-    #[must_use]
-    pub fn without(mut self, key: Option<&str>) -> Self {
-        self.redactor = Redactor::new(key);
-        self
-    }
-
-    /// The first error of writing, if there was one: the recording is not whole.
-    ///
-    /// # Errors
-    /// That error.
-    pub fn close(&self) -> Result<(), RecordingError> {
-        let error = self.file.lock().ok().and_then(|mut state| state.error.take());
-        error.map_or(Ok(()), |source| Err(RecordingError::Io { path: self.path.clone(), source }))
-    }
-
-    pub(super) fn begin(&self, session: &Session) {
-        self.write(&Line::Session { version: VERSION, session: Box::new(session.clone()) });
-    }
-
-    pub(super) fn data(&self, at_ms: u64, bytes: &[u8]) {
-        let (text, bytes) = match std::str::from_utf8(bytes) {
-            Ok(text) => (Some(text.to_owned()), None),
-            Err(_) => (None, Some(bytes.to_vec())),
-        };
-        self.write(&Line::Data { at_ms, text, bytes });
-    }
-
-    /// One small write a line, straight to the file: the reader of a crashed session misses at most its last line.
-    pub(super) fn write(&self, line: &Line) {
-        let Ok(mut state) = self.file.lock() else { return };
-        if state.error.is_some() {
-            return;
-        }
-        let written = serde_json::to_value(line).map_err(std::io::Error::other).and_then(|mut line| {
-            redact(&mut line, &self.redactor);
-            state.file.write_all(format!("{line}\n").as_bytes())
-        });
-        state.error = written.err();
-    }
-}
-
-/// Takes the key out of every string. Names of members and numbers are the format's own.
-fn redact(value: &mut Value, redactor: &Redactor) {
-    match value {
-        Value::String(text) => *text = redactor.text(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
-        Value::Object(members) => members.values_mut().for_each(|member| redact(member, redactor)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// A recording, read.
-#[derive(Debug, Clone)]
-pub struct Recording {
-    /// What the engine drew from the world.
-    pub session: Session,
-    pub(super) lines: Vec<Line>,
-}
-
-impl Recording {
-    /// Reads the file at `path`. A last line that was cut is left out.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is no recording.
-    pub fn read(path: &Path) -> Result<Self, RecordingError> {
-        let io = |source| RecordingError::Io { path: path.to_owned(), source };
-        let bytes = std::fs::read(path).map_err(io)?;
-        let mut session = None;
-        let mut lines = Vec::new();
-        for (index, text) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
-            if text.trim_ascii().is_empty() {
-                continue;
-            }
-            let malformed = |message: String| RecordingError::Malformed {
-                path: path.to_owned(),
-                line: index + 1,
-                message,
-            };
-            match serde_json::from_slice(text) {
-                Ok(Line::Session { version, session: found }) => {
-                    if version != VERSION {
-                        return Err(RecordingError::Version { path: path.to_owned(), found: version });
-                    }
-                    session = Some(*found);
-                }
-                Ok(line) if session.is_some() => lines.push(line),
-                Ok(_) => return Err(malformed(String::from("the session's line must come first"))),
-                // Only the last line has no end, and only if its writer was stopped in the middle of it.
-                Err(_) if !text.ends_with(b"\n") && session.is_some() => {}
-                Err(error) => return Err(malformed(describe_json_error(&error))),
-            }
-        }
-        match session {
-            Some(session) => Ok(Self { session, lines }),
-            None => Err(RecordingError::Malformed {
-                path: path.to_owned(),
-                line: 1,
-                message: String::from("the file is empty"),
-            }),
-        }
-    }
-
-    /// Where the request was stopped, if the model's side did not end it.
-    pub(super) fn stopped(&self) -> Option<Stopped> {
-        match self.lines.last() {
-            Some(Line::Stopped(stopped)) => Some(stopped.clone()),
-            _ => None,
-        }
-    }
-
-    /// Start and end of each tool call.
-    pub(super) fn tool_times(&self) -> Vec<(u64, u64)> {
-        let times = self.lines.iter().filter_map(|line| match line {
-            Line::Tool { started_ms, finished_ms } => Some((*started_ms, *finished_ms)),
-            _ => None,
-        });
-        times.collect()
-    }
-}
-
-/// The error without its line number, which counts within the one line.
-fn describe_json_error(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.rfind(" at line ").and_then(|at| text.get(..at)).unwrap_or(&text).to_owned()
 }

@@ -1,5 +1,7 @@
 //! Takes the API key out of whatever a server sends back, across the cuts between reads.
 
+use super::secrets::is_secret_name;
+
 /// What stands where a key stood.
 const REDACTED: &[u8] = b"[redacted]";
 
@@ -10,10 +12,10 @@ const PLACEHOLDERS: [&str; 9] =
 /// Shorter keys would be found in every other word.
 const MIN_SECRET: usize = 4;
 
-/// Replaces one secret in a stream of bytes.
+/// Replaces secrets in a stream of bytes.
 #[derive(Clone)]
 pub(crate) struct Redactor {
-    /// The secret as it is and, where that differs, as JSON writes it with its slashes escaped. Empty: none.
+    /// Each secret as it is and, where that differs, as JSON writes it with its slashes escaped. Empty: none.
     forms: Vec<Vec<u8>>,
     held: Vec<u8>,
 }
@@ -25,10 +27,10 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// A redactor of `secret`; without one, or with a very short one, bytes pass as they are.
-    pub(crate) fn new(secret: Option<&str>) -> Self {
+    /// A redactor of `secrets`; without one, or with very short ones, bytes pass as they are.
+    pub(crate) fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let mut forms = Vec::new();
-        if let Some(secret) = secret.filter(|secret| is_secret(secret)) {
+        for secret in secrets.into_iter().filter(|secret| is_secret(secret)) {
             forms.push(secret.as_bytes().to_vec());
             if secret.contains('/') {
                 forms.push(secret.replace('/', "\\/").into_bytes());
@@ -70,6 +72,11 @@ impl Redactor {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// Whether there is no secret.
+    pub(super) fn is_empty(&self) -> bool {
+        self.forms.is_empty()
+    }
+
     /// Whether the secret stands in `text`.
     pub(super) fn is_in(&self, text: &str) -> bool {
         self.find(text.as_bytes()).is_some()
@@ -90,6 +97,28 @@ impl Redactor {
         };
         self.forms.iter().filter_map(open).max().unwrap_or(0)
     }
+}
+
+/// The secrets that a URL holds: its password, and values of its query whose names say so.
+pub(super) fn secrets_of_url(url: &reqwest::Url) -> Vec<String> {
+    let mut secrets: Vec<String> = url.password().map(str::to_owned).into_iter().collect();
+    for (name, value) in url.query_pairs() {
+        if is_secret_name(&name) || matches!(&*name, "sig" | "signature") {
+            secrets.push(value.into_owned());
+        }
+    }
+    // A server may echo them as they were sent, too.
+    let query = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let written: Vec<String> =
+        query.map(|(_, value)| value.to_owned()).filter(|value| !secrets.contains(value)).collect();
+    let is_known = |value: &String| {
+        let decoded = reqwest::Url::parse(&format!("x:?v={value}")).ok();
+        let decoded = decoded.and_then(|url| url.query_pairs().next().map(|(_, value)| value.into_owned()));
+        decoded.is_some_and(|value| secrets.contains(&value))
+    };
+    let written: Vec<String> = written.into_iter().filter(is_known).collect();
+    secrets.extend(written);
+    secrets
 }
 
 fn is_secret(key: &str) -> bool {

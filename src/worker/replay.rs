@@ -1,147 +1,158 @@
-//! The model's side of a recording, fed back by turn and attempt, without delays.
+//! The model's side of a recording, fed back in the order it was recorded.
+//!
+//! A replay needs no network, no probe and no key. Each outgoing request is held against the recorded one of the same
+//! ordinal, whatever its body; then what the server said comes again, in the pieces it came in, at once or at the
+//! recorded pace. Tools run for real, or give what they gave; either way results reach the machine in the recorded order
+//! and at the recorded times, which is why the events are the same.
+//!
+//! | file | |
+//! |---|---|
+//! | `script` | one request of a recording, being played: what was asked and answered |
+//! | `calls` | its tool calls and approvals |
 
+mod calls;
+mod script;
+
+use std::fmt;
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{self, StreamExt};
+use serde::Serialize;
+use serde_json::Value;
 
-use super::clock::Clock;
-use super::compare::differences;
-use super::recording::{Line, Recording, Stopped};
+use super::compare::Difference;
+use super::recording::{Recording, Session};
+use super::secrets::{Mask, Secrets};
 use super::transport::{Incoming, Outgoing, Transport, TransportError};
 use crate::chat::Api;
+pub(super) use calls::{CallPlan, Next};
+pub(super) use script::Script;
 
-/// Answers requests from a recording. Needs no network and makes no probe.
+/// How a recording is played.
+#[derive(Debug, Clone, Default)]
+pub struct ReplayOptions {
+    /// A request that differs from the recorded one is answered all the same.
+    pub lenient: bool,
+    /// Tools are not run but give what they gave.
+    pub recorded_tools: bool,
+    /// How many times faster than it was recorded; `None`: without delays. Time limits of the model's side do not
+    /// count in a replay.
+    pub pace: Option<f64>,
+    /// Tell where only the order of keys differs, too.
+    pub key_order: bool,
+    /// What is shown of a difference holds none of these.
+    pub secrets: Secrets,
+}
+
+/// In what a replay differs from its recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReplayDifference {
+    /// Which request of the recording, from 1.
+    pub request: usize,
+    /// What of it: `turn 2`, `call 1 of count`, `outcome`.
+    pub place: String,
+    /// In words.
+    pub message: String,
+    /// The field, where it is one.
+    #[serde(flatten)]
+    pub field: Option<Difference>,
+    /// Whether the recording has several requests, so that the number says something.
+    #[serde(skip)]
+    is_one_of_many: bool,
+}
+
+impl ReplayDifference {
+    /// Whether it is one of what was sent.
+    pub fn is_of_a_body(&self) -> bool {
+        self.field.is_some() && self.place.starts_with("turn ")
+    }
+}
+
+impl fmt::Display for ReplayDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_one_of_many {
+            write!(f, "request {}, ", self.request)?;
+        }
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+/// Answers requests from a recording.
 #[derive(Debug)]
 pub struct ReplayTransport {
-    recording: Recording,
-    clock: Arc<Clock>,
-    lenient: bool,
-    differed: Mutex<Vec<String>>,
+    scripts: Vec<Arc<Script>>,
+    url: String,
+    /// How many of its requests were submitted.
+    submitted: AtomicUsize,
 }
 
 impl ReplayTransport {
     /// Replays `recording`. `lenient`: a request that differs from the recorded one is answered all the same.
     pub fn new(recording: Recording, lenient: bool) -> Self {
-        let clock = Arc::new(Clock::recorded(recording.tool_times(), recording.stopped()));
-        Self { recording, clock, lenient, differed: Mutex::default() }
+        Self::with(recording, ReplayOptions { lenient, ..ReplayOptions::default() })
     }
 
-    /// The recording's session.
-    pub fn session(&self) -> &super::Session {
-        &self.recording.session
+    /// As [`ReplayTransport::new`], with more to choose.
+    pub fn with(recording: Recording, options: ReplayOptions) -> Self {
+        let mask = Arc::new(Mask::new(options.secrets.clone()));
+        let options = Arc::new(options);
+        let requests = recording.into_requests();
+        let url = requests.first().map(|request| request.session.url.clone()).unwrap_or_default();
+        let count = requests.len();
+        let numbered = requests.into_iter().enumerate();
+        let scripts = numbered.map(|(index, request)| {
+            let whole = script::Place { number: index + 1, is_one_of_many: count > 1 };
+            Arc::new(Script::new(request, whole, Arc::clone(&options), Arc::clone(&mask)))
+        });
+        Self { scripts: scripts.collect(), url, submitted: AtomicUsize::new(0) }
     }
 
-    /// How the requests differed from the recorded ones.
-    pub fn differences(&self) -> Vec<String> {
-        self.differed.lock().map(|differed| differed.clone()).unwrap_or_default()
+    /// How many requests the recording has; each is submitted once, in order.
+    pub fn requests(&self) -> usize {
+        self.scripts.len()
     }
 
-    pub(super) fn clock(&self) -> Arc<Clock> {
-        Arc::clone(&self.clock)
+    /// How the replay differed so far, in the order of the requests.
+    pub fn differences(&self) -> Vec<ReplayDifference> {
+        self.scripts.iter().flat_map(|script| script.differences()).collect()
     }
 
-    fn answer(&self, outgoing: &Outgoing) -> Result<Incoming, TransportError> {
-        let Outgoing { turn, attempt, body, .. } = outgoing;
-        let start = self.recording.lines.iter().position(
-            |line| matches!(line, Line::Request { turn: t, attempt: a, .. } if t == turn && a == attempt),
-        );
-        let Some(start) = start else {
-            if let Some(stopped) = self.recording.stopped() {
-                return Err(self.stop(stopped));
-            }
-            let told =
-                format!("turn {turn}, attempt {attempt}: not recorded; the recorded session ended before it");
-            return Err(TransportError::Differs { differences: self.note(vec![told]) });
-        };
-        let mut lines = self.recording.lines.iter().skip(start).cloned();
-        if let Some(Line::Request { body: recorded, at_ms, .. }) = lines.next() {
-            self.clock.reach(at_ms);
-            let found = differences(&recorded, body);
-            if !found.is_empty() {
-                let told = found.into_iter().map(|line| format!("turn {turn}: {line}")).collect();
-                let differences = self.note(told);
-                if !self.lenient {
-                    return Err(TransportError::Differs { differences });
-                }
-            }
-        }
-        match lines.next() {
-            Some(Line::Response { at_ms, status, retry_after_ms, location }) => {
-                self.clock.reach(at_ms);
-                let clock = Arc::clone(&self.clock);
-                // What comes after the body's end is not the body's, whoever may have stopped the request then.
-                let mut pieces = Vec::new();
-                let mut is_whole = false;
-                while !is_whole && let Some(line) = lines.next() {
-                    is_whole = !matches!(line, Line::Data { .. });
-                    pieces.push(line);
-                }
-                let cut = (!is_whole).then(|| Err(recording_ends()));
-                let body = stream::iter(pieces)
-                    .filter_map(move |line| std::future::ready(play(&clock, line)))
-                    .chain(stream::iter(cut))
-                    .boxed();
-                let retry_after = retry_after_ms.map(Duration::from_millis);
-                Ok(Incoming { status, retry_after, location, body })
-            }
-            Some(Line::NoConnection { at_ms, message, refused }) => {
-                self.clock.reach(at_ms);
-                Err(TransportError::Connect { message, refused })
-            }
-            Some(Line::Stopped(stopped)) => Err(self.stop(stopped)),
-            _ => Err(recording_ends()),
-        }
+    /// The bodies that were sent, in order, each with the line of the recorded one; without secrets.
+    pub fn bodies(&self) -> Vec<(usize, Value)> {
+        self.scripts.iter().flat_map(|script| script.bodies()).collect()
     }
 
-    fn stop(&self, Stopped { at_ms, failure }: Stopped) -> TransportError {
-        self.clock.reach(at_ms);
-        TransportError::Stopped { failure }
+    /// The first request's session.
+    pub(super) fn session(&self) -> Option<&Session> {
+        self.scripts.first().map(|script| script.session())
     }
 
-    fn note(&self, found: Vec<String>) -> Vec<String> {
-        if let Ok(mut differed) = self.differed.lock() {
-            differed.extend(found.iter().cloned());
-        }
-        found
+    /// The request that is submitted next; `None`: each was.
+    pub(super) fn peek(&self) -> Option<Arc<Script>> {
+        self.scripts.get(self.submitted.load(Ordering::Acquire)).cloned()
     }
-}
 
-fn recording_ends() -> TransportError {
-    TransportError::Broken { message: String::from("the recording ends here") }
-}
-
-/// What a line gives to the body's reader.
-fn play(clock: &Clock, line: Line) -> Option<Result<Vec<u8>, TransportError>> {
-    match line {
-        Line::Data { at_ms, text, bytes } => {
-            clock.reach(at_ms);
-            Some(Ok(text.map(String::into_bytes).or(bytes).unwrap_or_default()))
-        }
-        Line::End { at_ms, error } => {
-            clock.reach(at_ms);
-            error.map(|message| Err(TransportError::Broken { message }))
-        }
-        Line::Stopped(Stopped { at_ms, failure }) => {
-            clock.reach(at_ms);
-            Some(Err(TransportError::Stopped { failure }))
-        }
-        Line::Session { .. } | Line::Request { .. } | Line::Response { .. } | Line::NoConnection { .. } => {
-            None
-        }
-        Line::Tool { .. } => None,
+    /// It was submitted.
+    pub(super) fn advance(&self) {
+        self.submitted.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 impl Transport for ReplayTransport {
     fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
-        std::future::ready(self.answer(&outgoing)).boxed()
+        let is_of = |script: &&Arc<Script>| script.session().request_id == outgoing.request_id;
+        match self.scripts.iter().find(is_of) {
+            Some(script) => script::answer(Arc::clone(script), outgoing).boxed(),
+            None => {
+                let differences = vec![format!("the recording has no request {}", outgoing.request_id)];
+                std::future::ready(Err(TransportError::Differs { differences })).boxed()
+            }
+        }
     }
 
     fn url(&self, _: Api) -> &str {
-        &self.recording.session.url
+        &self.url
     }
 }

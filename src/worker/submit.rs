@@ -153,6 +153,7 @@ pub(super) fn live_session(
         zone: zoned.time_zone().iana_name().unwrap_or("UTC").to_owned(),
         local_time: zoned.strftime("%Y-%m-%d %H:%M").to_string(),
         id_seed: fastrand::u64(..),
+        engine: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }
 

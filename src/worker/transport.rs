@@ -13,6 +13,8 @@ use crate::request::Failure;
 /// One request on its way out.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
+    /// The request that it belongs to.
+    pub request_id: String,
     /// Which turn of the request, from 1.
     pub turn: u32,
     /// Which try of that turn, from 1.

@@ -90,18 +90,24 @@ pub(super) async fn stream(
 impl Turn<'_> {
     async fn play(&mut self, request: &ChatRequest, form: &mut BodyForm) -> Result<(), Over> {
         let (turn, _) = self.run.turn();
+        let request_id = self.run.request_id().to_owned();
         let _streaming = self.reach_server().await?;
         for attempt in 1.. {
             let body = request.encode_body(*form);
-            let sent = self.send(Outgoing { turn, attempt, api: form.api, body: body.clone() }).await?;
+            let outgoing = |attempt, body| Outgoing {
+                request_id: request_id.clone(),
+                turn,
+                attempt,
+                api: form.api,
+                body,
+            };
+            let sent = self.send(outgoing(attempt, body.clone())).await?;
             let again = match sent {
                 Ok(open) if (200..300).contains(&open.incoming.status) => {
                     self.learn(*form);
                     // Should the reply turn out empty, this asks for the reason.
-                    let probe = || {
-                        let body = request.encode_body(BodyForm { stream: false, ..*form });
-                        Outgoing { turn, attempt: attempt + 1, api: form.api, body }
-                    };
+                    let probe =
+                        || outgoing(attempt + 1, request.encode_body(BodyForm { stream: false, ..*form }));
                     return self.read_reply(&body, probe, open).await;
                 }
                 Ok(open) => self.judge_refusal(*form, &body, attempt, open).await?,
@@ -244,8 +250,7 @@ impl Turn<'_> {
         limit: Duration,
     ) -> Result<Option<Result<Open, TransportError>>, Over> {
         let task = self.task;
-        let Outgoing { turn, attempt, ref body, .. } = outgoing;
-        task.write(|at_ms| Line::Request { turn, attempt, at_ms, body: body.clone() });
+        task.write(|at_ms| task.request_line(self.run, &outgoing, at_ms));
         let mut exchange = Exchange::begin(task);
         let sent = tokio::select! {
             biased;

@@ -30,7 +30,7 @@ const HOMES: [(&str, &[&str]); 23] = [
     ("luau_config", &["script"]),
     ("luau_syntax", &["script"]),
     ("reqwest", &["worker", "script"]),
-    ("regex_automata", &["script"]),
+    ("regex_automata", &["script", "worker"]),
     ("ignore", &["script"]),
     ("globset", &["script"]),
     ("notify", &["project"]),

@@ -31,6 +31,7 @@ mod managed;
 mod readme;
 mod real;
 mod record;
+mod replay_command;
 mod report;
 mod request;
 mod rules;

@@ -153,6 +153,11 @@ fn the_page_on_the_stub_prints_what_it_says() {
     check_page("docs/stub.md", 6);
 }
 
+#[test]
+fn the_page_on_replay_prints_what_it_says() {
+    check_page("docs/replay.md", 9);
+}
+
 /// The specs and scripts of a page, by the names behind their languages, are a project without a finding whose tests pass.
 #[test]
 fn the_tests_on_the_page_on_testing_pass() {

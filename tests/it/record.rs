@@ -176,7 +176,7 @@ fn what_is_no_recording_is_told_with_file_and_line() {
     let (project, _) = recorded();
     let whole = fs::read_to_string(project.path("session.jsonl")).unwrap();
     let (head, rest) = whole.split_once('\n').unwrap();
-    let future = head.replacen("\"version\":1", "\"version\":99", 1);
+    let future = head.replacen("\"version\":2", "\"version\":99", 1);
     let cases = [
         ("text", "hello\nworld\n".to_owned(), "bad.jsonl:1: this is no line of a recording"),
         (

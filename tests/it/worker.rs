@@ -11,6 +11,7 @@ mod ends;
 #[cfg(unix)]
 pub(crate) mod managed;
 mod misbehaviours;
+mod recorded;
 mod replay;
 mod responses;
 mod scripted;

@@ -76,7 +76,7 @@ fn environment(name: &str) -> Option<String> {
 }
 
 /// A broken tool is left out; the request goes on with the others.
-fn tell_errors(generation: &Generation) {
+pub(super) fn tell_errors(generation: &Generation) {
     let load = &generation.load;
     let errors: Vec<_> = load.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
     for finding in errors.iter().take(MAX_TOLD) {
@@ -88,7 +88,10 @@ fn tell_errors(generation: &Generation) {
 }
 
 /// The worker that was named, the only one, or the implicit one.
-fn choose_worker(options: &WorkerOptions, generation: &Generation) -> Result<WorkerSpec, CliError> {
+pub(super) fn choose_worker(
+    options: &WorkerOptions,
+    generation: &Generation,
+) -> Result<WorkerSpec, CliError> {
     let load = &generation.load;
     let names =
         || load.workers.iter().map(|worker| worker.name.value.as_str()).collect::<Vec<_>>().join(", ");

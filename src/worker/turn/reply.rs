@@ -137,7 +137,8 @@ impl Turn<'_> {
             if timers.any_token() {
                 open.exchange.settle();
             }
-            if decoder.has_finish_reason() {
+            // A replay ends where the recording ends.
+            if decoder.has_finish_reason() && !task.clock.is_recorded() {
                 timers.saw_finish();
             }
             self.feed(&mut events);

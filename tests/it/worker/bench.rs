@@ -155,7 +155,7 @@ pub(super) async fn finish(worker: &Worker, id: &str) -> Ended {
     finish_within(worker, id, Duration::from_secs(30)).await
 }
 
-async fn finish_within(worker: &Worker, id: &str, limit: Duration) -> Ended {
+pub(super) async fn finish_within(worker: &Worker, id: &str, limit: Duration) -> Ended {
     let outcome = tokio::time::timeout(limit, worker.wait(id)).await.expect("a request ends").unwrap();
     let mut stream = worker.events(id, 0).unwrap();
     let mut events = Vec::new();

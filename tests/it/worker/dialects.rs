@@ -196,9 +196,9 @@ async fn what_was_learned_is_in_the_recording() {
         assert_eq!(server.posts().len(), 4);
     }
     let recording = Recording::read(&path).unwrap();
-    assert_eq!(recording.session.server, config.server);
+    assert_eq!(recording.requests()[0].session.server, config.server);
     let learned = Swaps::default().with(Swap::SystemFirst).with(Swap::NoProgress);
-    assert_eq!(recording.session.swaps, learned);
+    assert_eq!(recording.requests()[0].session.swaps, learned);
     // Another worker, another server: what counts is the recorded one.
     let mut config = of(Dialect::OpenAi);
     config.run.system = Some(String::from("be kind"));
@@ -228,11 +228,14 @@ async fn a_recording_from_before_there_were_dialects_plays() {
         std::fs::write(&path, lines.join("\n") + "\n").unwrap();
         let recording = Recording::read(&path).unwrap();
         let expected = if llama_cpp { Dialect::LlamaCpp } else { Dialect::OpenAi };
-        assert_eq!((recording.session.server.dialect, recording.session.server.shaped), (expected, false));
+        assert_eq!(
+            (recording.requests()[0].session.server.dialect, recording.requests()[0].session.server.shaped),
+            (expected, false)
+        );
         let replay = Arc::new(ReplayTransport::new(recording, true));
         let worker = Worker::replay(config(), echo(), replay.clone());
         assert_eq!(ask(&worker).await.text(), "fine");
-        let differed = replay.differences().join("\n");
+        let differed = replay.differences().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         assert!(!differed.contains("cache_prompt") && !differed.contains("return_progress"), "{differed}");
     }
 }

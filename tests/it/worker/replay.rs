@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use deftool::chat::Api;
 use deftool::request::{Event, FailReason};
+use deftool::spec::OnFailure;
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use deftool::worker::{
-    Recorder, Recording, ReplayTransport, SubmitError, SubmitRequest, Toolbox, Worker, WorkerConfig,
+    Recorder, Recording, ReplayTransport, SubmitError, SubmitRequest, ToolSource, Toolbox, Worker,
+    WorkerConfig,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +18,7 @@ use super::bench::*;
 use crate::support::server::{Act, Answer, DeadEnd, Server, call, delta, event, finish, usage};
 
 /// When the submitter gives the request up.
-type When = fn(&Event) -> bool;
+pub(super) type When = fn(&Event) -> bool;
 
 /// A session to record: what the server does, what the worker is like, when it is canceled.
 struct Session {
@@ -80,7 +82,7 @@ impl Session {
     }
 }
 
-async fn record(worker: &Worker, path: &Path, cancel: Option<When>) -> Ended {
+pub(super) async fn record(worker: &Worker, path: &Path, cancel: Option<When>) -> Ended {
     let recorder = Arc::new(Recorder::create(path).unwrap());
     let request = SubmitRequest { recorder: Some(recorder.clone()), ..SubmitRequest::prompt("hello") };
     let id = worker.submit(request).unwrap();
@@ -100,7 +102,7 @@ async fn record(worker: &Worker, path: &Path, cancel: Option<When>) -> Ended {
     ended
 }
 
-async fn replay(path: &Path, config: WorkerConfig, tools: Arc<Toolbox>) -> Ended {
+pub(super) async fn replay(path: &Path, config: WorkerConfig, tools: Arc<dyn ToolSource>) -> Ended {
     let recording = Recording::read(path).unwrap();
     let worker = Worker::replay(config, tools, Arc::new(ReplayTransport::new(recording, false)));
     let id = worker.submit(SubmitRequest::default()).unwrap();
@@ -174,6 +176,18 @@ fn called() -> Answer {
         .end()
 }
 
+fn written() -> Answer {
+    Answer::chunks(&[
+        delta("so far\n<tool_"),
+        delta("call>{\"name\": \"look\", \"arguments\": {}}</tool_call>"),
+        finish("stop"),
+    ])
+}
+
+fn called_slow() -> Answer {
+    Answer::chunks(&[call(0, "slow", "{}"), finish("tool_calls")])
+}
+
 fn slow_tools() -> Arc<Toolbox> {
     toolbox(FakeTools(|_: ToolCall, _: CallContext| async {
         tokio::time::sleep(Duration::from_millis(23)).await;
@@ -202,6 +216,11 @@ async fn a_session_of_turns_tools_and_signals_plays_again() {
         ),
         session("open after the end", [Answer::stream().delta("hi").done().then(Act::Silence)], "completed"),
         session("a failing tool", [called()], "script").tools(failing_tools()),
+        session("a call written as text", [written(), end()], "completed").tools(slow_tools()),
+        session("a reported failure", [called(), end()], "completed")
+            .tools(failing_tools())
+            .config(|config| config.run.on_tool_error = OnFailure::Report),
+        session("a tool that is too slow", [called_slow()], "timeout").tools(endless().0),
         session("budget", [called()], "budget_exhausted").config(|config| config.run.tool_budget = 2),
         session(
             "one big piece",

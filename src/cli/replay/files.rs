@@ -1,0 +1,61 @@
+//! The files that `deftool replay` is about.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::CliError;
+use crate::worker::Recording;
+
+/// Folders are gone into so deep.
+const MAX_DEPTH: usize = 32;
+
+/// The files that are named, and every recording in the folders that are.
+///
+/// # Errors
+/// When a folder cannot be read, or there is no recording at all.
+pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let from = found.len();
+            walk(path, MAX_DEPTH, &mut found)?;
+            for file in found.iter_mut().skip(from) {
+                // `.` is not worth naming.
+                *file = file.strip_prefix(".").unwrap_or(file).to_owned();
+            }
+        } else {
+            // What is not there is told of when it is read.
+            found.push(path.clone());
+        }
+    }
+    if found.is_empty() {
+        let named: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(CliError::Usage(format!(
+            "no recording in {}; `deftool run PROMPT --record FILE.jsonl` makes one",
+            named.join(", ")
+        )));
+    }
+    Ok(found)
+}
+
+fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), CliError> {
+    let unreadable =
+        |error: std::io::Error| CliError::Usage(format!("cannot read {}: {error}", folder.display()));
+    let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut entries = entries.map_err(unreadable)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let path = entry.path();
+        // Links are not followed: what they lead to is found where it is.
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() && !is_hidden && depth > 0 {
+            walk(&path, depth - 1, found)?;
+        } else if kind.is_file()
+            && path.extension().is_some_and(|extension| extension == "jsonl")
+            && Recording::is_at(&path)
+        {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

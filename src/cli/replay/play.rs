@@ -1,0 +1,310 @@
+//! Recordings played again, one line each.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::files;
+use crate::cli::args::{ReplayOptions as Options, WorkerOptions};
+use crate::cli::output::{clean, paint, print_json, print_painted, say};
+use crate::cli::secrets::secrets;
+use crate::cli::trust::ProjectTrust;
+use crate::cli::worker::{Interrupts, api_key, choose_worker, tell_errors};
+use crate::cli::{CliError, Exit, Place, engine, locate};
+use crate::project::{Generation, GenerationRunner, Trust, find_root, replace_text, wishes};
+use crate::script::ScriptRunner;
+use crate::spec::WorkerSpec;
+use crate::text::{count, one_line};
+use crate::worker::{
+    RecordedRequest, Recording, ReplayDifference, ReplayOptions, ReplayTransport, SubmitRequest, Toolbox,
+    Worker, WorkerConfig,
+};
+
+/// What became of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    /// It went as it was recorded.
+    Ok,
+    /// It went otherwise.
+    Differs,
+    /// It could not be played to its end.
+    Failed,
+    /// It differed, and its request bodies are now those that are sent today.
+    Updated,
+}
+
+/// One recording, as `--json` has it.
+#[derive(Debug, Serialize)]
+struct Played {
+    file: String,
+    state: State,
+    requests: usize,
+    /// Chat requests, repetitions included.
+    exchanges: usize,
+    tool_calls: usize,
+    differences: Vec<ReplayDifference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    recordings: usize,
+    ok: usize,
+    differs: usize,
+    failed: usize,
+    updated: usize,
+}
+
+#[derive(Serialize)]
+struct Report<'r> {
+    summary: &'r Summary,
+    recordings: &'r [Played],
+}
+
+/// The project that the recordings are held against.
+struct Project<'o> {
+    options: &'o Options,
+    generation: Arc<Generation>,
+    trust: Trust,
+    scripts: Arc<ScriptRunner>,
+}
+
+pub(super) fn run(options: &Options) -> Result<Exit, CliError> {
+    let place = locate(options.project.as_deref())?;
+    let files = files::find(&options.paths)?;
+    let project = Project::open(options, &place)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let mut played = Vec::new();
+    let ended = runtime.block_on(async {
+        let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
+        for file in files {
+            let one = tokio::select! {
+                one = project.play(&file) => one?,
+                () = interrupts.next() => return Ok(false),
+            };
+            if !options.json {
+                print_painted(&one.describe());
+            }
+            played.push(one);
+        }
+        Ok::<bool, CliError>(true)
+    });
+    // What a stopped script left behind is not waited for.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    let summary = Summary::of(&played);
+    if options.json {
+        print_json(&Report { summary: &summary, recordings: &played }, true);
+    } else {
+        say(&summary.describe());
+    }
+    Ok(match ended? {
+        false => Exit::Interrupted,
+        true if summary.failed > 0 || (summary.differs > 0 && !options.replay_lenient) => Exit::Failed,
+        true => Exit::Clean,
+    })
+}
+
+impl<'o> Project<'o> {
+    fn open(options: &'o Options, place: &Place) -> Result<Self, CliError> {
+        let root = find_root(&place.folder)?;
+        let generation = Arc::new(Generation::load(&root, &place.current, None)?);
+        tell_errors(&generation);
+        let trust = if options.replay_tools {
+            // No script runs.
+            Trust::Only(Arc::default())
+        } else {
+            let wanted = wishes(&generation.load, generation.tools());
+            ProjectTrust::settle(&root, wanted, options.scripts.trust)?.of(&generation)
+        };
+        Ok(Self { options, generation, trust, scripts: engine::start(&options.scripts)? })
+    }
+
+    async fn play(&self, file: &Path) -> Result<Played, CliError> {
+        let mut played = Played {
+            file: file.display().to_string(),
+            state: State::Failed,
+            requests: 0,
+            exchanges: 0,
+            tool_calls: 0,
+            differences: Vec::new(),
+            error: None,
+        };
+        let recording = match Recording::read(file) {
+            Ok(recording) => recording,
+            Err(error) => {
+                played.error = Some(error.to_string());
+                return Ok(played);
+            }
+        };
+        let requests = recording.requests();
+        played.requests = requests.len();
+        played.exchanges = requests.iter().map(RecordedRequest::exchanges).sum();
+        played.tool_calls = requests.iter().map(RecordedRequest::tool_calls).sum();
+        if self.options.replay_tools && !requests.iter().all(RecordedRequest::holds_results) {
+            let message =
+                "recorded in format 1, which holds no results of tools: record it anew, or let them run";
+            played.error = Some(String::from(message));
+            return Ok(played);
+        }
+        let is_whole = requests.iter().all(RecordedRequest::is_whole);
+        let name = requests.first().map(|request| request.session.worker.clone()).unwrap_or_default();
+        let spec = self.worker(&name)?;
+        let replay = Arc::new(ReplayTransport::with(recording, self.replay_options(&spec)?));
+        let is_cut = self.submit_all(&spec, &replay).await;
+        played.differences = replay.differences();
+        played.state = match (is_whole && !is_cut, played.differences.is_empty()) {
+            (_, false) => State::Differs,
+            (true, true) => State::Ok,
+            (false, true) => {
+                played.error = Some(String::from("the recording ends before its request did"));
+                State::Failed
+            }
+        };
+        if self.options.update && played.state == State::Differs {
+            match update(file, &replay) {
+                Ok(()) => played.state = State::Updated,
+                Err(why) => played.error = Some(format!("not updated: {why}")),
+            }
+        }
+        Ok(played)
+    }
+
+    /// Plays every request; whether the recording's end was met before that of a reply.
+    async fn submit_all(&self, spec: &WorkerSpec, replay: &Arc<ReplayTransport>) -> bool {
+        let tools = Toolbox {
+            generation: self.generation.number,
+            tools: self.generation.tool_set(spec),
+            runner: Arc::new(GenerationRunner {
+                generation: Arc::clone(&self.generation),
+                scripts: Arc::clone(&self.scripts),
+                trust: self.trust.clone(),
+            }),
+        };
+        let config = WorkerConfig::of_spec(spec);
+        let worker = Worker::replay(config, Arc::new(tools), Arc::clone(replay));
+        let mut is_cut = false;
+        for _ in 0..replay.requests() {
+            let Ok(id) = worker.submit(SubmitRequest::default()) else { break };
+            if let Ok(outcome) = worker.wait(&id).await {
+                is_cut |=
+                    outcome.detail.as_ref().is_some_and(|detail| detail.ends_with("the recording ends here"));
+            }
+        }
+        is_cut
+    }
+
+    /// The worker that is named, or the one that recorded, or the only one.
+    fn worker(&self, recorded: &str) -> Result<WorkerSpec, CliError> {
+        let is_known = self.generation.load.workers.iter().any(|worker| worker.name.value == recorded);
+        let recorded = is_known.then(|| recorded.to_owned());
+        let worker = self.options.worker.clone().or(recorded);
+        let options = WorkerOptions { worker, endpoint: None, model: None, project: None };
+        choose_worker(&options, &self.generation)
+    }
+
+    fn replay_options(&self, spec: &WorkerSpec) -> Result<ReplayOptions, CliError> {
+        let options = self.options;
+        let mut secrets = secrets(&options.redact, self.generation.tools())?;
+        if let Some(key) = api_key(spec) {
+            secrets.add_value(&key);
+        }
+        Ok(ReplayOptions {
+            lenient: options.replay_lenient || options.update,
+            recorded_tools: options.replay_tools,
+            pace: options.paced,
+            key_order: options.key_order,
+            secrets,
+        })
+    }
+}
+
+/// Writes the bodies that are sent today over the recorded ones, where nothing else is another. Each says so.
+fn update(file: &Path, replay: &ReplayTransport) -> Result<(), String> {
+    let differences = replay.differences();
+    if let Some(other) = differences.iter().find(|difference| !difference.is_of_a_body()) {
+        return Err(format!("more differs than what is sent ({other}); record it anew"));
+    }
+    let before = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let bodies: std::collections::HashMap<usize, serde_json::Value> = replay.bodies().into_iter().collect();
+    let mut after = String::with_capacity(before.len());
+    for (index, line) in before.split_inclusive('\n').enumerate() {
+        let Some(body) = bodies.get(&(index + 1)) else {
+            after.push_str(line);
+            continue;
+        };
+        let mut request: serde_json::Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let recorded = request.get("body").unwrap_or(&serde_json::Value::Null);
+        if recorded == body {
+            after.push_str(line);
+            continue;
+        }
+        if recorded.to_string().contains("[redacted") {
+            return Err(format!("line {} holds redacted places; record it anew", index + 1));
+        }
+        if let Some(members) = request.as_object_mut() {
+            members.insert(String::from("body"), body.clone());
+            members.insert(String::from("updated"), serde_json::Value::Bool(true));
+        }
+        let _ = writeln!(after, "{request}");
+    }
+    replace_text(&PathBuf::from(file), &before, &after).map_err(|error| error.to_string())
+}
+
+impl Played {
+    fn describe(&self) -> String {
+        use anstyle::AnsiColor::{Green, Red, Yellow};
+        let state = match self.state {
+            State::Ok => paint("ok     ", Green),
+            State::Differs => paint("differs", Red),
+            State::Failed => paint("failed ", Red),
+            State::Updated => paint("updated", Yellow),
+        };
+        let file = clean(&one_line(self.file.clone()));
+        let mut text = format!("{state} {file}");
+        if self.requests > 0 {
+            let parts =
+                [(self.requests, "request"), (self.exchanges, "exchange"), (self.tool_calls, "tool call")];
+            let parts: Vec<String> = parts.into_iter().map(|(number, what)| count(number, what)).collect();
+            let _ = write!(text, ": {}", parts.join(", "));
+        }
+        text.push('\n');
+        for line in self.differences.iter().map(ToString::to_string).chain(self.error.clone()) {
+            let _ = writeln!(text, "        {}", clean(&one_line(line)));
+        }
+        text
+    }
+}
+
+impl Summary {
+    fn of(played: &[Played]) -> Self {
+        let count = |state| played.iter().filter(|one| one.state == state).count();
+        Self {
+            recordings: played.len(),
+            ok: count(State::Ok),
+            differs: count(State::Differs),
+            failed: count(State::Failed),
+            updated: count(State::Updated),
+        }
+    }
+
+    /// `3 recordings: 2 ok, 1 differs`.
+    fn describe(&self) -> String {
+        let counts =
+            [(self.ok, "ok"), (self.differs, "differs"), (self.failed, "failed"), (self.updated, "updated")];
+        let parts: Vec<String> = counts
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| match (number, what) {
+                (2.., "differs") => format!("{number} differ"),
+                _ => format!("{number} {what}"),
+            })
+            .collect();
+        format!("{}: {}", count(self.recordings, "recording"), parts.join(", "))
+    }
+}

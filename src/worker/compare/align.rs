@@ -1,0 +1,166 @@
+//! Which item of one list is which of the other.
+//!
+//! Equal items hold the lists together; between them, items of the same name (tools), role (messages) or sort go
+//! together in order. What is left was removed, added or, if its name is on both sides, moved.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// Lists whose differing parts are larger than this, multiplied, are compared place by place.
+const MAX_CELLS: usize = 1 << 20;
+
+/// What an equal pair counts, beside one of the same sort.
+const EQUAL: u32 = 4;
+
+/// One step through both lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pair {
+    /// The same item, changed or not.
+    Both(usize, usize),
+    /// The same item at another place.
+    Moved(usize, usize),
+    /// Only in the first list.
+    Gone(usize),
+    /// Only in the second.
+    New(usize),
+}
+
+pub(super) fn align(before: &[Value], after: &[Value]) -> Vec<Pair> {
+    let start = before.iter().zip(after).take_while(|(one, other)| one == other).count();
+    let (old, new) = (before.get(start..).unwrap_or_default(), after.get(start..).unwrap_or_default());
+    let end = old.iter().rev().zip(new.iter().rev()).take_while(|(one, other)| one == other).count();
+    let (old_len, new_len) = (old.len() - end, new.len() - end);
+    let (old, new) = (old.get(..old_len).unwrap_or_default(), new.get(..new_len).unwrap_or_default());
+    let middle = if old_len.saturating_mul(new_len) > MAX_CELLS {
+        place_by_place(old_len, new_len)
+    } else {
+        join_moved(best(old, new), old, new)
+    };
+    // Equal ends are walked, too: the order of keys may differ in them.
+    let shifted = middle.into_iter().map(|pair| match pair {
+        Pair::Both(i, j) => Pair::Both(i + start, j + start),
+        Pair::Moved(i, j) => Pair::Moved(i + start, j + start),
+        Pair::Gone(i) => Pair::Gone(i + start),
+        Pair::New(j) => Pair::New(j + start),
+    });
+    let head = (0..start).map(|index| Pair::Both(index, index));
+    let tail = (0..end).map(|index| Pair::Both(start + old_len + index, start + new_len + index));
+    head.chain(shifted).chain(tail).collect()
+}
+
+/// The name of what is called by one: a tool in either API's form, a parameter.
+pub(super) fn name_of(value: &Value) -> Option<&str> {
+    value.pointer("/function/name").or_else(|| value.get("name")).and_then(Value::as_str)
+}
+
+fn place_by_place(old: usize, new: usize) -> Vec<Pair> {
+    let common = old.min(new);
+    let both = (0..common).map(|index| Pair::Both(index, index));
+    both.chain((common..old).map(Pair::Gone)).chain((common..new).map(Pair::New)).collect()
+}
+
+/// The alignment that keeps the most together.
+fn best(old: &[Value], new: &[Value]) -> Vec<Pair> {
+    let (old_marks, new_marks) = marks(old, new);
+    let width = new.len() + 1;
+    let mut score = vec![0_u32; (old.len() + 1) * width];
+    let at = |score: &[u32], i: usize, j: usize| score.get(i * width + j).copied().unwrap_or(0);
+    let gain = |i: usize, j: usize| match (old_marks.get(i), new_marks.get(j)) {
+        (Some(one), Some(other)) if one.whole == other.whole => EQUAL,
+        (Some(one), Some(other)) if one.sort == other.sort => 1,
+        _ => 0,
+    };
+    for i in (0..old.len()).rev() {
+        for j in (0..new.len()).rev() {
+            let gain = gain(i, j);
+            let paired = if gain > 0 { gain + at(&score, i + 1, j + 1) } else { 0 };
+            let most = paired.max(at(&score, i + 1, j)).max(at(&score, i, j + 1));
+            if let Some(cell) = score.get_mut(i * width + j) {
+                *cell = most;
+            }
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    let mut pairs = Vec::new();
+    while i < old.len() && j < new.len() {
+        let gain = gain(i, j);
+        if gain > 0 && at(&score, i, j) == gain + at(&score, i + 1, j + 1) {
+            pairs.push(Pair::Both(i, j));
+            (i, j) = (i + 1, j + 1);
+        } else if at(&score, i, j) == at(&score, i + 1, j) {
+            pairs.push(Pair::Gone(i));
+            i += 1;
+        } else {
+            pairs.push(Pair::New(j));
+            j += 1;
+        }
+    }
+    pairs.extend((i..old.len()).map(Pair::Gone));
+    pairs.extend((j..new.len()).map(Pair::New));
+    pairs
+}
+
+/// An item as the alignment sees it: two numbers.
+struct Mark {
+    /// The same for equal items.
+    whole: usize,
+    /// The same for items of one name, role or sort.
+    sort: usize,
+}
+
+fn marks(old: &[Value], new: &[Value]) -> (Vec<Mark>, Vec<Mark>) {
+    let mut wholes: HashMap<String, usize> = HashMap::new();
+    let mut sorts: HashMap<String, usize> = HashMap::new();
+    let mut mark = |value: &Value| {
+        let next = wholes.len();
+        let whole = *wholes.entry(value.to_string()).or_insert(next);
+        let next = sorts.len();
+        Mark { whole, sort: *sorts.entry(sort_of(value)).or_insert(next) }
+    };
+    let old = old.iter().map(&mut mark).collect();
+    (old, new.iter().map(mark).collect())
+}
+
+fn sort_of(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let word = |key: &str| members.get(key).and_then(Value::as_str);
+            match (name_of(value), word("role").or_else(|| word("type"))) {
+                (Some(name), _) => format!("name {name}"),
+                (None, Some(role)) => format!("role {role}"),
+                (None, None) => String::from("object"),
+            }
+        }
+        Value::Array(_) => String::from("array"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => String::from("scalar"),
+    }
+}
+
+/// What is gone at one place and new at another under the same name was moved.
+fn join_moved(pairs: Vec<Pair>, old: &[Value], new: &[Value]) -> Vec<Pair> {
+    let mut gone: HashMap<&str, usize> = HashMap::new();
+    for pair in &pairs {
+        if let Pair::Gone(index) = pair
+            && let Some(name) = old.get(*index).and_then(name_of)
+        {
+            gone.entry(name).or_insert(*index);
+        }
+    }
+    let mut moved: HashMap<usize, usize> = HashMap::new();
+    for pair in &pairs {
+        if let Pair::New(index) = pair
+            && let Some(name) = new.get(*index).and_then(name_of)
+            && let Some(from) = gone.remove(name)
+        {
+            moved.insert(from, *index);
+        }
+    }
+    let arrived: std::collections::HashSet<usize> = moved.values().copied().collect();
+    let joined = pairs.into_iter().filter_map(|pair| match pair {
+        Pair::Gone(index) => Some(moved.get(&index).map_or(pair, |to| Pair::Moved(index, *to))),
+        Pair::New(index) if arrived.contains(&index) => None,
+        Pair::Both(..) | Pair::Moved(..) | Pair::New(_) => Some(pair),
+    });
+    joined.collect()
+}

@@ -1,0 +1,211 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn told(recorded: &Value, now: &Value) -> Vec<String> {
+    differences(recorded, now, false).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn each_field_is_told() {
+    let recorded = json!({"model": "a", "messages": [{"content": "x"}, {"content": "y"}], "seed": 1});
+    let now = json!({"model": "b", "messages": [{"content": "z"}], "stop": []});
+    assert_eq!(
+        told(&recorded, &now),
+        [
+            "model: recorded \"a\", now \"b\"",
+            "messages[0].content: recorded \"x\", now \"z\"",
+            "messages[1]: recorded {\"content\":\"y\"}, now absent",
+            "seed: recorded 1, now absent",
+            "stop: not recorded, now []",
+        ]
+    );
+    assert_eq!(told(&json!(1), &json!("1")), ["the whole: recorded 1, now \"1\""]);
+    assert_eq!(
+        told(&json!({"a b": {"c.d": 1}}), &json!({"a b": {"c.d": 2}})),
+        ["[\"a b\"][\"c.d\"]: recorded 1, now 2"]
+    );
+}
+
+#[test]
+fn long_texts_are_shown_where_they_part() {
+    let long = |end: &str| json!({"content": format!("{}{end}", "é".repeat(500))});
+    let told = told(&long("left: 8"), &long("left: 9"));
+    assert!(told[0].contains("left: 8") && told[0].contains("left: 9"), "{told:?}");
+    assert!(told[0].chars().count() < 400, "{told:?}");
+    let big = json!({"items": vec!["x".repeat(100); 10_000]});
+    let told = differences(&json!({}), &big, false);
+    assert!(told[0].now.as_ref().unwrap().chars().count() <= 121);
+}
+
+#[test]
+fn lists_are_aligned() {
+    let tool =
+        |name: &str, about: &str| json!({"type": "function", "function": {"name": name, "about": about}});
+    let before = json!({"tools": [tool("a", "1"), tool("b", "2"), tool("c", "3")]});
+    // One more in the middle is one difference.
+    let now = json!({"tools": [tool("a", "1"), tool("x", "9"), tool("b", "2"), tool("c", "3")]});
+    let found = told(&before, &now);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0]
+            .starts_with("tools[1]: not recorded, now {\"type\":\"function\",\"function\":{\"name\":\"x\"")
+    );
+    // So is one less, and what changed beside it is told of itself.
+    let now = json!({"tools": [tool("b", "2"), tool("c", "4")]});
+    let found = told(&before, &now);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("tools[0]: recorded {") && found[0].ends_with("now absent"), "{found:?}");
+    assert_eq!(found[1], "tools[2].function.about: recorded \"3\", now \"4\"");
+    let now = json!({"tools": [tool("b", "2"), tool("c", "3"), tool("a", "1")]});
+    assert_eq!(told(&before, &now), ["tools[0]: recorded at place 1 (a), now at place 3"]);
+    // Messages go by their roles.
+    let message = |role: &str, content: &str| json!({"role": role, "content": content});
+    let before =
+        json!([message("system", "s"), message("user", "u"), message("tool", "t"), message("user", "v")]);
+    let now = json!([
+        message("system", "S"),
+        message("system", "new"),
+        message("user", "u"),
+        message("tool", "T"),
+        message("user", "v")
+    ]);
+    assert_eq!(
+        told(&before, &now),
+        [
+            "[0].content: recorded \"s\", now \"S\"",
+            "[1]: not recorded, now {\"role\":\"system\",\"content\":\"new\"}",
+            "[2].content: recorded \"t\", now \"T\"",
+        ]
+    );
+}
+
+#[test]
+fn the_order_of_keys_is_told_where_it_is_asked_for() {
+    let (one, other) = (json!({"a": [{"x": 1, "y": 2}]}), json!({"a": [{"y": 2, "x": 1}]}));
+    assert!(differences(&one, &other, false).is_empty());
+    let found: Vec<String> = differences(&one, &other, true).iter().map(ToString::to_string).collect();
+    assert_eq!(found, ["a[0]: keys recorded in the order x, y, now y, x"]);
+}
+
+#[test]
+fn what_was_redacted_equals_anything() {
+    let recorded =
+        json!({"a": "Bearer [redacted-1], twice [redacted-1].", "n": "[redacted]", "[redacted-2]": 1});
+    let now = json!({"a": "Bearer hunter2, twice hunter2.", "n": 1234, "hunter3": 1});
+    assert!(differences(&recorded, &now, false).is_empty(), "{:?}", differences(&recorded, &now, false));
+    let other = json!({"a": "Bearer hunter2, thrice hunter2.", "n": 1234, "hunter3": 2});
+    assert_eq!(differences(&recorded, &other, false).len(), 2);
+}
+
+#[test]
+fn many_differences_and_large_lists_end_soon() {
+    let many = |value: i32| Value::Array(vec![json!(value); 100_000]);
+    let found = told(&many(1), &many(2));
+    assert_eq!((found.len(), found[20].as_str()), (21, "and 99980 more"));
+    assert!(differences(&many(1), &many(1), true).is_empty());
+}
+
+/// Values with few names, so that lists and objects have something in common.
+fn values() -> impl Strategy<Value = Value> {
+    let text = prop_oneof!["[a-c]{0,2}", Just(String::from("é\"\\\n"))];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (0..3_i64).prop_map(Value::from),
+        (0..3_i8).prop_map(|n| Value::from(f64::from(n) + 0.5)),
+        text.clone().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 5, move |inner| {
+        let key = prop_oneof![Just("name"), Just("role"), Just("a b"), Just("x"), Just("")];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((key, inner), 0..4).prop_map(|members| members
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect()),
+        ]
+    })
+}
+
+/// With the order of keys.
+fn text(value: &Value) -> String {
+    value.to_string()
+}
+
+/// What a path leads to.
+fn resolve<'v>(mut value: &'v Value, mut path: &str) -> Option<&'v Value> {
+    while !path.is_empty() {
+        if path.starts_with("[\"") {
+            let mut keys = serde_json::Deserializer::from_str(&path[1..]).into_iter::<String>();
+            let key = keys.next()?.ok()?;
+            let end = keys.byte_offset();
+            value = value.get(&key)?;
+            path = &path[1 + end + 1..];
+        } else if let Some(rest) = path.strip_prefix('[') {
+            let (index, rest) = rest.split_once(']')?;
+            value = value.get(index.parse::<usize>().ok()?)?;
+            path = rest;
+        } else {
+            let rest = path.strip_prefix('.').unwrap_or(path);
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            value = value.get(&rest[..end])?;
+            path = &rest[end..];
+        }
+    }
+    Some(value)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_told_exactly_of_equal_values(one in values(), other in values()) {
+        prop_assert!(differences(&one, &one, true).is_empty());
+        prop_assert_eq!(differences(&one, &other, false).is_empty(), one == other);
+        prop_assert_eq!(differences(&one, &other, true).is_empty(), text(&one) == text(&other));
+    }
+
+    #[test]
+    fn every_path_leads_to_something_on_its_side(one in values(), other in values()) {
+        for difference in differences(&one, &other, true) {
+            match difference.change {
+                Change::More => {}
+                Change::Added => {
+                    let found = resolve(&other, &difference.path).expect(&difference.path);
+                    prop_assert_eq!(Some(show(found)), difference.now);
+                }
+                Change::Removed => {
+                    let found = resolve(&one, &difference.path).expect(&difference.path);
+                    prop_assert_eq!(Some(show(found)), difference.recorded);
+                }
+                Change::Changed | Change::Moved | Change::KeyOrder => {
+                    prop_assert!(resolve(&one, &difference.path).is_some(), "{}", difference.path);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_change_is_told_as_one(
+        items in prop::collection::vec("[a-z]{4}", 1..30), at in any::<prop::sample::Index>(), how in 0..2,
+    ) {
+        let message = |text: &String| json!({"role": "user", "content": text});
+        let before: Vec<Value> = items.iter().map(message).collect();
+        let mut after = before.clone();
+        let at = at.index(before.len());
+        let expected = if how == 0 {
+            after.insert(at, json!({"role": "user", "content": "ENTIRELY NEW"}));
+            Change::Added
+        } else {
+            after.remove(at);
+            Change::Removed
+        };
+        let found = differences(&Value::from(before), &Value::from(after), false);
+        prop_assert_eq!(found.len(), 1, "{:?}", found);
+        prop_assert_eq!(found[0].change, expected);
+    }
+}

@@ -1,0 +1,190 @@
+//! Reading. Files are believed as little as servers are.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Line, RecordingError, Session, Stopped, VERSION};
+
+/// The largest file that is read, in bytes.
+const MAX_FILE: u64 = 1 << 30;
+
+/// A recording, read: at least one request.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    path: PathBuf,
+    requests: Vec<RecordedRequest>,
+}
+
+/// One request of a recording.
+#[derive(Debug, Clone)]
+pub struct RecordedRequest {
+    /// What the engine drew from the world.
+    pub session: Session,
+    /// The format that it was written in.
+    pub(in crate::worker) version: u32,
+    /// Each line with its number in the file, from 1.
+    pub(in crate::worker) lines: Vec<(usize, Line)>,
+}
+
+/// What says which request a line belongs to.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default = "first")]
+    request: u32,
+}
+
+fn first() -> u32 {
+    1
+}
+
+impl Recording {
+    /// Reads the file at `path`. A last line that was cut is left out.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no recording.
+    pub fn read(path: &Path) -> Result<Self, RecordingError> {
+        let io = |source| RecordingError::Io { path: path.to_owned(), source };
+        let too_large = || RecordingError::TooLarge { path: path.to_owned(), limit: MAX_FILE };
+        let file = std::fs::File::open(path).map_err(io)?;
+        let mut reader = BufReader::with_capacity(1 << 16, file.take(MAX_FILE + 1));
+        let mut reading = Reading { path, requests: Vec::new(), by_number: Vec::new() };
+        let mut text = Vec::new();
+        let mut size = 0;
+        for number in 1.. {
+            text.clear();
+            let read = reader.read_until(b'\n', &mut text).map_err(io)?;
+            size += read as u64;
+            if size > MAX_FILE {
+                return Err(too_large());
+            }
+            if read == 0 {
+                break;
+            }
+            if !text.trim_ascii().is_empty() {
+                reading.line(number, &text)?;
+            }
+        }
+        if reading.requests.is_empty() {
+            return Err(reading.malformed(1, "the file is empty"));
+        }
+        Ok(Self { path: path.to_owned(), requests: reading.requests })
+    }
+
+    /// Whether the file at `path` begins as a recording does. Cheap, for choosing among files.
+    pub fn is_at(path: &Path) -> bool {
+        let mut start = Vec::new();
+        let read = std::fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut start));
+        let text = String::from_utf8_lossy(&start);
+        read.is_ok() && text.trim_start().starts_with("{\"record\":\"session\",")
+    }
+
+    /// The file it was read from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its requests, in the order they were submitted.
+    pub fn requests(&self) -> &[RecordedRequest] {
+        &self.requests
+    }
+
+    /// The requests themselves.
+    pub fn into_requests(self) -> Vec<RecordedRequest> {
+        self.requests
+    }
+}
+
+struct Reading<'p> {
+    path: &'p Path,
+    requests: Vec<RecordedRequest>,
+    /// The `request` of each.
+    by_number: Vec<u32>,
+}
+
+impl Reading<'_> {
+    fn line(&mut self, number: usize, text: &[u8]) -> Result<(), RecordingError> {
+        let parsed = serde_json::from_slice::<Head>(text)
+            .and_then(|head| serde_json::from_slice::<Line>(text).map(|line| (head.request, line)));
+        let (request, line) = match parsed {
+            Ok(parsed) => parsed,
+            // Only the last line has no end, and only if its writer was stopped in the middle of it.
+            Err(_) if !text.ends_with(b"\n") && !self.requests.is_empty() => return Ok(()),
+            Err(error) => return Err(self.malformed(number, &describe_json_error(&error))),
+        };
+        match line {
+            Line::Session { version, session } => {
+                if !(1..=VERSION).contains(&version) {
+                    return Err(RecordingError::Version { path: self.path.to_owned(), found: version });
+                }
+                let is_known = |known: &RecordedRequest| known.session.request_id == session.request_id;
+                if self.by_number.contains(&request) || self.requests.iter().any(is_known) {
+                    return Err(self.malformed(number, "the session of this request was begun before"));
+                }
+                self.by_number.push(request);
+                self.requests.push(RecordedRequest { session: *session, version, lines: Vec::new() });
+            }
+            line => {
+                // Most lines are of the newest request.
+                let index = self.by_number.iter().rposition(|known| *known == request);
+                let Some(request) = index.and_then(|index| self.requests.get_mut(index)) else {
+                    let message = "the session's line must come first";
+                    return Err(self.malformed(number, message));
+                };
+                request.lines.push((number, line));
+            }
+        }
+        Ok(())
+    }
+
+    fn malformed(&self, line: usize, message: &str) -> RecordingError {
+        RecordingError::Malformed { path: self.path.to_owned(), line, message: message.to_owned() }
+    }
+}
+
+impl RecordedRequest {
+    /// Where the request was stopped, if the model's side did not end it.
+    pub(in crate::worker) fn stopped(&self) -> Option<Stopped> {
+        self.lines.iter().rev().find_map(|(_, line)| match line {
+            Line::Stopped(stopped) => Some(stopped.clone()),
+            _ => None,
+        })
+    }
+
+    /// How it ended, if that was recorded.
+    pub(in crate::worker) fn outcome(&self) -> Option<&Value> {
+        self.lines.iter().rev().find_map(|(_, line)| match line {
+            Line::Finished { outcome, .. } => Some(outcome),
+            _ => None,
+        })
+    }
+
+    /// Whether it holds what tools gave and how the request ended; the first format did not.
+    pub fn holds_results(&self) -> bool {
+        self.version >= 2
+    }
+
+    /// Whether the request's end was recorded; if not, its writer was stopped before. The first format does not tell.
+    pub fn is_whole(&self) -> bool {
+        !self.holds_results() || self.outcome().is_some()
+    }
+
+    /// How many chat requests were sent, repetitions included.
+    pub fn exchanges(&self) -> usize {
+        self.lines.iter().filter(|(_, line)| matches!(line, Line::Request { .. })).count()
+    }
+
+    /// How many tool calls were answered.
+    pub fn tool_calls(&self) -> usize {
+        let is_call = |line: &Line| matches!(line, Line::Tool { .. } | Line::ToolFinished { .. });
+        self.lines.iter().filter(|(_, line)| is_call(line)).count()
+    }
+}
+
+/// The error without its line number, which counts within the one line.
+fn describe_json_error(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rfind(" at line ").and_then(|at| text.get(..at)).unwrap_or(&text).to_owned()
+}

@@ -1,0 +1,202 @@
+//! Writing: one small write a line, straight to the file, so that the reader of a crashed session misses at most its
+//! last line.
+//!
+//! Where the user has secrets, the pieces of a reply wait for its end: a model spells a secret over many of them. What
+//! crashes then loses that reply.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use super::reply::{Piece, redact_reply};
+use super::{Line, RecordingError, Session, VERSION};
+use crate::worker::redact::Redactor;
+use crate::worker::secrets::{Mask, Secrets};
+
+/// A reply that waits for its end is no larger than this, in bytes.
+const MAX_WAITING: usize = 64 << 20;
+
+/// Writes a recording.
+#[derive(Debug)]
+pub struct Recorder {
+    path: PathBuf,
+    /// Of the API key.
+    redactor: Redactor,
+    /// Of every other secret.
+    mask: Mask,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: std::fs::File,
+    error: Option<std::io::Error>,
+    /// How many requests were begun.
+    requests: u32,
+    /// Pieces of replies that wait for their end, by request.
+    waiting: HashMap<u32, Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    pieces: Vec<Piece>,
+    size: usize,
+}
+
+impl Recorder {
+    /// Creates or empties the file at `path`.
+    ///
+    /// # Errors
+    /// When that is not possible.
+    pub fn create(path: &Path) -> Result<Self, RecordingError> {
+        match std::fs::File::create(path) {
+            Ok(file) => {
+                let state = State { file, error: None, requests: 0, waiting: HashMap::new() };
+                Ok(Self {
+                    path: path.to_owned(),
+                    redactor: Redactor::new(None),
+                    mask: Mask::new(Secrets::default()),
+                    state: Mutex::new(state),
+                })
+            }
+            Err(source) => Err(RecordingError::Io { path: path.to_owned(), source }),
+        }
+    }
+
+    /// Leaves the API key out, wherever it stands: in the prompt, in a tool's result.
+    #[must_use]
+    pub fn without(mut self, key: Option<&str>) -> Self {
+        self.redactor = Redactor::new(key);
+        self
+    }
+
+    /// Leaves these out as well.
+    #[must_use]
+    pub fn without_secrets(mut self, secrets: Secrets) -> Self {
+        self.mask = Mask::new(secrets);
+        self
+    }
+
+    /// The first error of writing, if there was one: the recording is not whole.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn close(&self) -> Result<(), RecordingError> {
+        let Ok(mut state) = self.state.lock() else { return Ok(()) };
+        let open: Vec<u32> = state.waiting.keys().copied().collect();
+        for request in open {
+            self.write_waiting(&mut state, request);
+        }
+        let error = state.error.take();
+        error.map_or(Ok(()), |source| Err(RecordingError::Io { path: self.path.clone(), source }))
+    }
+
+    /// Begins the next request.
+    pub(in crate::worker) fn begin(self: &Arc<Self>, session: &Session) -> RequestRecorder {
+        let request = self.state.lock().map_or(1, |mut state| {
+            state.requests += 1;
+            state.requests
+        });
+        let recorder = RequestRecorder { recorder: Arc::clone(self), request };
+        recorder.write(Line::Session { version: VERSION, session: Box::new(session.clone()) });
+        recorder
+    }
+
+    fn write(&self, request: u32, mut line: Line) {
+        line.redact(&self.mask);
+        line.fit();
+        let Ok(mut state) = self.state.lock() else { return };
+        self.write_waiting(&mut state, request);
+        self.write_line(&mut state, request, &line);
+    }
+
+    fn data(&self, request: u32, piece: Piece) {
+        let Ok(mut state) = self.state.lock() else { return };
+        if !self.mask.has_secrets() {
+            let piece = Piece { bytes: self.mask.bytes(piece.bytes), ..piece };
+            return self.write_line(&mut state, request, &piece.into_line());
+        }
+        if state.error.is_some() {
+            return;
+        }
+        let waiting = state.waiting.entry(request).or_default();
+        waiting.size += piece.bytes.len();
+        waiting.pieces.push(piece);
+        if waiting.size > MAX_WAITING {
+            let limit = MAX_WAITING >> 20;
+            let told =
+                format!("a reply is larger than {limit} MiB, and secrets are looked for in whole ones");
+            state.waiting.clear();
+            state.error = Some(std::io::Error::other(told));
+        }
+    }
+
+    fn write_waiting(&self, state: &mut State, request: u32) {
+        for piece in redact_reply(state.waiting.remove(&request).unwrap_or_default().pieces, &self.mask) {
+            self.write_line(state, request, &piece.into_line());
+        }
+    }
+
+    fn write_line(&self, state: &mut State, request: u32, line: &Line) {
+        if state.error.is_some() {
+            return;
+        }
+        let text = if request == 1 && self.redactor.is_empty() {
+            serde_json::to_string(line)
+        } else {
+            serde_json::to_value(line).map(|mut line| {
+                redact_key(&mut line, &self.redactor);
+                if request > 1
+                    && let Value::Object(members) = &mut line
+                {
+                    members.insert(String::from("request"), Value::from(request));
+                }
+                line.to_string()
+            })
+        };
+        let written = text.map_err(std::io::Error::other);
+        let written = written.and_then(|text| state.file.write_all(format!("{text}\n").as_bytes()));
+        state.error = written.err();
+    }
+}
+
+/// Takes the API key out of every text and every name of a member.
+fn redact_key(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => {
+            if redactor.is_in(text) {
+                *text = redactor.text(text);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_key(item, redactor)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| redact_key(member, redactor));
+            if members.keys().any(|key| redactor.is_in(key)) {
+                let renamed = std::mem::take(members).into_iter();
+                *members = renamed.map(|(key, value)| (redactor.text(&key), value)).collect();
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Writes the lines of one request.
+#[derive(Debug)]
+pub(in crate::worker) struct RequestRecorder {
+    recorder: Arc<Recorder>,
+    request: u32,
+}
+
+impl RequestRecorder {
+    pub(in crate::worker) fn write(&self, line: Line) {
+        self.recorder.write(self.request, line);
+    }
+
+    /// A piece of a reply's body.
+    pub(in crate::worker) fn data(&self, at_ms: u64, bytes: &[u8]) {
+        self.recorder.data(self.request, Piece { at_ms, bytes: bytes.to_vec() });
+    }
+}

@@ -1,0 +1,255 @@
+//! Secrets in the body of a reply. A model writes a token at a time, each in a frame of its own, so that no single read
+//! holds a secret whole: the texts of all frames are put together, looked at, and the frames written anew without it.
+//!
+//! Pieces keep their number and their times; what is written in place of a secret stands where the secret began, and a
+//! frame that changed comes with the piece that completed it.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::Line;
+use crate::worker::secrets::{Hit, Mask, replace};
+
+/// A piece of a body, as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) at_ms: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Piece {
+    pub(super) fn into_line(self) -> Line {
+        let Self { at_ms, bytes } = self;
+        match String::from_utf8(bytes) {
+            Ok(text) => Line::Data { at_ms, text: Some(text), bytes: None },
+            Err(error) => Line::Data { at_ms, text: None, bytes: Some(error.into_bytes()) },
+        }
+    }
+}
+
+/// Members whose texts go on in the next frame.
+const CONTINUED: [&str; 9] = [
+    "content",
+    "reasoning_content",
+    "reasoning",
+    "thinking",
+    "text",
+    "delta",
+    "arguments",
+    "refusal",
+    "partial_json",
+];
+
+/// Members whose words are the protocol's.
+const PROTOCOL: [&str; 6] = ["role", "type", "object", "finish_reason", "event", "status"];
+
+/// The pieces of one reply without secrets.
+pub(super) fn redact_reply(pieces: Vec<Piece>, mask: &Mask) -> Vec<Piece> {
+    let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.iter().copied()).collect();
+    let mut edits = Vec::new();
+    let frames = frames_of(&all);
+    let mut at = 0;
+    for range in frames.iter().map(|frame| &frame.range).chain([&(all.len()..all.len())]) {
+        let between = all.get(at..range.start).unwrap_or_default();
+        let hits = mask.find(between).into_iter();
+        edits.extend(hits.map(|hit| (at + hit.range.start..at + hit.range.end, hit.mark.into_bytes())));
+        at = range.end;
+    }
+    edits.extend(redact_frames(frames, mask));
+    edits.sort_by_key(|(range, _)| range.start);
+    if edits.is_empty() { pieces } else { apply(&edits, &all, pieces) }
+}
+
+/// JSON that stands by itself in a body.
+struct Frame {
+    range: Range<usize>,
+    value: Value,
+}
+
+/// What follows each `data:`; a body that is JSON as a whole is one frame.
+fn frames_of(all: &[u8]) -> Vec<Frame> {
+    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(all) {
+        return vec![Frame { range: 0..all.len(), value }];
+    }
+    let mut frames = Vec::new();
+    let mut start = 0;
+    for line in all.split_inclusive(|byte| *byte == b'\n' || *byte == b'\r') {
+        if let Some(data) = line.strip_prefix(b"data:")
+            && let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(data)
+        {
+            let leading = data.len() - data.trim_ascii_start().len();
+            let begin = start + b"data:".len() + leading;
+            frames.push(Frame { range: begin..begin + data.trim_ascii().len(), value });
+        }
+        start += line.len();
+    }
+    frames
+}
+
+/// A text that goes on over frames.
+#[derive(Default)]
+struct Channel {
+    text: String,
+    hits: Vec<Hit>,
+    /// How much of it the frames before the one at hand hold, when it is gone through again.
+    passed: usize,
+}
+
+fn redact_frames(mut frames: Vec<Frame>, mask: &Mask) -> Vec<(Range<usize>, Vec<u8>)> {
+    // By name, with the number of each: marks are given in the order of the channels, the same each time.
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let mut channels: Vec<Channel> = Vec::new();
+    for frame in &mut frames {
+        each_text(&mut frame.value, &mut String::new(), "", &mut |channel, text| {
+            if let Some(channel) = channel {
+                let number = *numbers.entry(channel.to_owned()).or_insert(channels.len());
+                if number == channels.len() {
+                    channels.push(Channel::default());
+                }
+                if let Some(channel) = channels.get_mut(number) {
+                    channel.text.push_str(text);
+                }
+            }
+            false
+        });
+    }
+    for channel in &mut channels {
+        channel.hits = mask.find(channel.text.as_bytes());
+    }
+    let mut edits = Vec::new();
+    for Frame { range, mut value } in frames {
+        let changed = each_text(&mut value, &mut String::new(), "", &mut |channel, text| {
+            let number = channel.and_then(|channel| numbers.get(channel));
+            let channel = number.and_then(|number| channels.get_mut(*number));
+            let hits = match channel {
+                Some(channel) => channel.take(text.len()),
+                None => mask.find(text.as_bytes()),
+            };
+            if hits.is_empty() {
+                return false;
+            }
+            *text = String::from_utf8_lossy(&replace(text.as_bytes(), &hits)).into_owned();
+            true
+        });
+        let text = value.to_string().into_bytes();
+        // What stands in a name or a number, and is known by its value, breaks no JSON when it is taken out.
+        let hits = mask.find_known(&text);
+        if changed || !hits.is_empty() {
+            edits.push((range, replace(&text, &hits)));
+        }
+    }
+    edits
+}
+
+impl Channel {
+    /// The hits in the next `length` bytes. The mark of one stands where it begins; the rest of it is nothing.
+    fn take(&mut self, length: usize) -> Vec<Hit> {
+        let here = self.passed..self.passed + length;
+        self.passed = here.end;
+        // Of thousands of frames each looks only at its own.
+        let first = self.hits.partition_point(|hit| hit.range.end <= here.start);
+        let hits = self.hits.iter().skip(first).take_while(|hit| hit.range.start < here.end);
+        hits.map(|hit| {
+            let begins_here = hit.range.start >= here.start;
+            let start = hit.range.start.max(here.start) - here.start;
+            let end = hit.range.end.min(here.end) - here.start;
+            Hit { range: start..end, mark: if begins_here { hit.mark.clone() } else { String::new() } }
+        })
+        .collect()
+    }
+}
+
+/// Visits every text of a frame with the channel that it goes on in; true if one was changed.
+fn each_text(
+    value: &mut Value,
+    path: &mut String,
+    key: &str,
+    visit: &mut impl FnMut(Option<&str>, &mut String) -> bool,
+) -> bool {
+    match value {
+        Value::String(text) => {
+            if PROTOCOL.contains(&key)
+                && text.bytes().all(|byte| byte.is_ascii_lowercase() || b"._".contains(&byte))
+            {
+                return false;
+            }
+            visit(CONTINUED.contains(&key).then_some(path.as_str()), text)
+        }
+        Value::Array(items) => {
+            let mut changed = false;
+            let length = path.len();
+            for (index, item) in items.iter_mut().enumerate() {
+                // The number that the server gives, where it gives one: its place in the frame says little.
+                let number = item.get("index").and_then(Value::as_u64).unwrap_or(index as u64);
+                let _ = write!(path, "/{number}");
+                changed |= each_text(item, path, key, visit);
+                path.truncate(length);
+            }
+            changed
+        }
+        Value::Object(members) => {
+            let length = path.len();
+            // Events that are told apart by members of their own.
+            let told_by: &[&str] =
+                if path.is_empty() { &["type", "item_id", "output_index", "content_index"] } else { &[] };
+            for name in told_by {
+                if let Some(value) = members.get(*name) {
+                    let _ = write!(path, "({value})");
+                }
+            }
+            let inner = path.len();
+            let mut changed = false;
+            for (name, member) in members.iter_mut() {
+                path.extend(["/", name]);
+                changed |= each_text(member, path, name, visit);
+                path.truncate(inner);
+            }
+            path.truncate(length);
+            changed
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Cuts the edited body where the pieces were cut.
+fn apply(edits: &[(Range<usize>, Vec<u8>)], all: &[u8], pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut ends = Vec::with_capacity(pieces.len());
+    let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
+    let mut end = 0;
+    for piece in pieces {
+        end += piece.bytes.len();
+        ends.push(end);
+        out.push(Piece { at_ms: piece.at_ms, bytes: Vec::new() });
+    }
+    let mut index = 0;
+    let mut at = 0;
+    let mut copy = |out: &mut Vec<Piece>, at: &mut usize, to: usize, write: Option<&[u8]>| {
+        while *at < to {
+            while ends.get(index).is_some_and(|end| *end <= *at) {
+                index += 1;
+            }
+            let stop = ends.get(index).map_or(to, |end| (*end).min(to));
+            if write.is_none()
+                && let (Some(piece), Some(bytes)) = (out.get_mut(index), all.get(*at..stop))
+            {
+                piece.bytes.extend_from_slice(bytes);
+            }
+            *at = stop;
+        }
+        if let (Some(write), Some(piece)) = (write, out.get_mut(index)) {
+            piece.bytes.extend_from_slice(write);
+        }
+    };
+    for (range, written) in edits {
+        copy(&mut out, &mut at, range.start, None);
+        copy(&mut out, &mut at, range.end, Some(written));
+    }
+    copy(&mut out, &mut at, all.len(), None);
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,463 @@
+//! What a recording must not hold, and the marks that stand for it.
+//!
+//! Secrets are known by their value (a password that a tool reads from its environment) or by their form (a pattern of the
+//! user's; what follows `Authorization:`). The same secret gets the same mark throughout a recording, `[redacted-1]`, so that
+//! what was said with it can still be told apart. A comparison takes a mark for whatever stands in its place now: a replay
+//! needs to know no secret.
+//!
+//! A secret known by its value is found as it is, as JSON writes it, percent-encoded and in base64. One known by a pattern
+//! is found as the pattern says, in texts: in a text that is JSON itself, in its JSON form.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::ops::Range;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use regex_automata::meta::Regex;
+use regex_automata::util::captures::Captures;
+use serde_json::{Map, Value};
+
+/// Shorter values are no secrets, or no longer are: they would be found in every other word.
+const MIN_LITERAL: usize = 6;
+/// So many secrets get a mark of their own.
+const MAX_MARKS: usize = 10_000;
+/// A shorter piece of base64 is found in any data.
+const MIN_BASE64: usize = 8;
+
+/// What precedes credentials in headers, URLs and dumps of them. The first group is what is redacted.
+static CREDENTIALS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(CREDENTIALS_PATTERN).ok());
+
+const CREDENTIALS_PATTERN: &str = r#"(?ix)
+    \b (?: (?:proxy-)?authorization | (?:x-)?(?:goog-)?api-key | x-auth-token ) ["']? \s* [:=] \s* ["']?
+        (?: (?:bearer|basic|token) \s+ )? ([a-z0-9+/=_.~%-]{8,})
+    | \b bearer \s+ ([a-z0-9+/=_.~-]{20,})
+    | :// [^/\s:@"'\\]* : ([^/\s@"'\\]+) @
+    | [?&] (?: api[-_]?key | access[-_]?token | auth | key | password | secret | sig | signature | token ) = ([^&\s"'\\\#]{6,})
+"#;
+
+/// Words in the names of variables whose values are secrets.
+const SECRET_WORDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "PRIVATE"];
+
+/// Whether a variable of this name holds a secret, by its name: `GITHUB_TOKEN`, not `HOME`.
+pub fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+/// The secrets of a user, beside the API key.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// Each in all its forms.
+    literals: Vec<Vec<Vec<u8>>>,
+    patterns: Vec<Regex>,
+}
+
+/// Without a secret.
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { literals, patterns } = self;
+        f.debug_struct("Secrets")
+            .field("literals", &literals.len())
+            .field("patterns", &patterns.len())
+            .finish()
+    }
+}
+
+impl Secrets {
+    /// Adds a secret by its value; one of fewer than six bytes is none.
+    pub fn add_value(&mut self, secret: &str) {
+        let secret = secret.trim();
+        if secret.len() >= MIN_LITERAL {
+            self.literals.push(forms(secret));
+        }
+    }
+
+    /// Adds secrets by a regular expression; where it has a group, the first group that took part is the secret.
+    ///
+    /// # Errors
+    /// When it is no regular expression, or takes the empty text; in a clause.
+    pub fn add_pattern(&mut self, pattern: &str) -> Result<(), String> {
+        let regex = Regex::new(pattern).map_err(|error| {
+            let why = error.to_string().replace('\n', " ");
+            format!("`{pattern}` is no regular expression: {why}")
+        })?;
+        if regex.is_match("") {
+            return Err(format!("`{pattern}` takes the empty text, and so everything"));
+        }
+        self.patterns.push(regex);
+        Ok(())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.literals.is_empty() && self.patterns.is_empty()
+    }
+}
+
+/// Takes secrets out of texts and values and remembers which mark stands for which.
+pub(super) struct Mask {
+    secrets: Secrets,
+    marks: Mutex<HashMap<Vec<u8>, usize>>,
+}
+
+impl std::fmt::Debug for Mask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mask").field("secrets", &self.secrets).finish_non_exhaustive()
+    }
+}
+
+/// Where a secret stands, and what it is known as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hit {
+    pub(super) range: Range<usize>,
+    pub(super) mark: String,
+}
+
+impl Mask {
+    pub(super) fn new(secrets: Secrets) -> Self {
+        Self { secrets, marks: Mutex::default() }
+    }
+
+    /// Whether secrets were given that could be spelled over several pieces of a reply.
+    pub(super) fn has_secrets(&self) -> bool {
+        !self.secrets.is_empty()
+    }
+
+    /// Every secret in `text`, in order, without overlaps.
+    pub(super) fn find(&self, text: &[u8]) -> Vec<Hit> {
+        let mut found: Vec<(Range<usize>, Option<usize>)> = Vec::new();
+        self.find_values(text, &mut found);
+        for pattern in self.secrets.patterns.iter().chain(CREDENTIALS.as_ref()) {
+            find_pattern(pattern, text, &mut found);
+        }
+        self.hits(text, found)
+    }
+
+    /// Only those known by their value: they can be taken out of anything without breaking its form.
+    pub(super) fn find_known(&self, text: &[u8]) -> Vec<Hit> {
+        let mut found = Vec::new();
+        self.find_values(text, &mut found);
+        self.hits(text, found)
+    }
+
+    fn find_values(&self, text: &[u8], found: &mut Vec<(Range<usize>, Option<usize>)>) {
+        for (number, forms) in self.secrets.literals.iter().enumerate() {
+            for form in forms {
+                let at = memchr::memmem::find_iter(text, form);
+                found.extend(at.map(|at| (at..at + form.len(), Some(number))));
+            }
+        }
+    }
+
+    fn hits(&self, text: &[u8], mut found: Vec<(Range<usize>, Option<usize>)>) -> Vec<Hit> {
+        found.retain(|(range, _)| !range.is_empty());
+        found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+        let mut merged: Vec<(Range<usize>, Option<usize>)> = Vec::new();
+        for (range, number) in found {
+            match merged.last_mut() {
+                // What overlaps goes as one: the rest of a secret is one, too.
+                Some((last, _)) if range.start < last.end => last.end = last.end.max(range.end),
+                _ => merged.push((range, number)),
+            }
+        }
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let hits = merged.into_iter().map(|(range, number)| {
+            // All forms of a known value are one secret.
+            let known = number.and_then(|number| self.secrets.literals.get(number)?.first());
+            let bytes = text.get(range.clone()).unwrap_or_default();
+            let secret = known.map_or(bytes, Vec::as_slice);
+            Hit { range, mark: mark(&mut marks, secret) }
+        });
+        hits.collect()
+    }
+
+    /// `text` without its secrets.
+    pub(super) fn text(&self, text: &str) -> String {
+        let hits = self.find(text.as_bytes());
+        if hits.is_empty() {
+            text.to_owned()
+        } else {
+            String::from_utf8_lossy(&replace(text.as_bytes(), &hits)).into_owned()
+        }
+    }
+
+    /// As [`Mask::text`], of bytes.
+    pub(super) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let hits = self.find(&bytes);
+        if hits.is_empty() { bytes } else { replace(&bytes, &hits) }
+    }
+
+    /// Takes secrets out of every text, every name of a member and every number of a value that is not the format's own.
+    pub(super) fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.in_place(text),
+            Value::Number(number) => {
+                let text = number.to_string();
+                if !self.find(text.as_bytes()).is_empty() {
+                    *value = Value::String(self.text(&text));
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(members) => {
+                members.values_mut().for_each(|member| self.value(member));
+                if members.keys().any(|key| !self.find(key.as_bytes()).is_empty()) {
+                    let renamed = std::mem::take(members).into_iter();
+                    *members = renamed.map(|(key, value)| (self.text(&key), value)).collect::<Map<_, _>>();
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    pub(super) fn in_place(&self, text: &mut String) {
+        let hits = self.find(text.as_bytes());
+        if !hits.is_empty() {
+            *text = String::from_utf8_lossy(&replace(text.as_bytes(), &hits)).into_owned();
+        }
+    }
+}
+
+/// `text` with each hit's mark in its place.
+pub(super) fn replace(text: &[u8], hits: &[Hit]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    for Hit { range, mark } in hits {
+        out.extend_from_slice(text.get(at..range.start).unwrap_or_default());
+        out.extend_from_slice(mark.as_bytes());
+        at = range.end;
+    }
+    out.extend_from_slice(text.get(at..).unwrap_or_default());
+    out
+}
+
+fn mark(marks: &mut HashMap<Vec<u8>, usize>, secret: &[u8]) -> String {
+    // A mark that is met again stays what it is.
+    if let Ok(text) = std::str::from_utf8(secret)
+        && is_placeholder(text)
+    {
+        return text.to_owned();
+    }
+    let next = marks.len() + 1;
+    if !marks.contains_key(secret) && next > MAX_MARKS {
+        return String::from("[redacted]");
+    }
+    let number = marks.entry(secret.to_vec()).or_insert(next);
+    format!("[redacted-{number}]")
+}
+
+fn find_pattern(pattern: &Regex, text: &[u8], found: &mut Vec<(Range<usize>, Option<usize>)>) {
+    if pattern.captures_len() == 1 {
+        found.extend(pattern.find_iter(text).map(|found| (found.range(), None)));
+        return;
+    }
+    let secret = |captures: &Captures| {
+        let group = (1..captures.group_len()).find_map(|group| captures.get_group(group));
+        group.or_else(|| captures.get_match().map(|found| found.span())).map(|span| span.range())
+    };
+    found.extend(pattern.captures_iter(text).filter_map(|captures| Some((secret(&captures)?, None))));
+}
+
+/// A secret as it may be written. The first form is the secret itself.
+fn forms(secret: &str) -> Vec<Vec<u8>> {
+    let escaped = |text: &str| {
+        let quoted = Value::from(text).to_string();
+        quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
+    };
+    let once = escaped(secret);
+    let mut forms = vec![secret.to_owned(), escaped(&once), once, percent_encoded(secret)];
+    forms.push(secret.replace('/', "\\/"));
+    for alphabet in [BASE64, BASE64_URL] {
+        forms.extend((0..3).map(|shift| base64_inside(secret.as_bytes(), shift, alphabet)));
+    }
+    let mut unique: Vec<Vec<u8>> = Vec::new();
+    for (index, form) in forms.into_iter().enumerate() {
+        let is_long_enough = index < 5 || form.len() >= MIN_BASE64;
+        if is_long_enough && !unique.contains(&form.clone().into_bytes()) {
+            unique.push(form.into_bytes());
+        }
+    }
+    unique
+}
+
+fn percent_encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const BASE64_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// The characters of base64 that hang on `bytes` alone, where `shift` bytes modulo three stand before them.
+fn base64_inside(bytes: &[u8], shift: usize, alphabet: &[u8; 64]) -> String {
+    // The bits before the first whole character are its neighbour's, as are those after the last.
+    let first = (shift * 8).div_ceil(6);
+    let last = (shift + bytes.len()) * 8 / 6;
+    let bit = |index: usize| {
+        let byte = (index / 8).checked_sub(shift).and_then(|at| bytes.get(at)).copied().unwrap_or(0);
+        (byte >> (7 - index % 8)) & 1
+    };
+    let character = |at: usize| {
+        let value = (0..6).fold(0, |value, offset| (value << 1) | bit(at * 6 + offset));
+        alphabet.get(usize::from(value)).map_or('A', |byte| char::from(*byte))
+    };
+    (first..last).map(character).collect()
+}
+
+/// The marks in `text`.
+fn marks_in(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let starts = memchr::memmem::find_iter(text.as_bytes(), b"[redacted");
+    starts.filter_map(|start| {
+        let rest = text.get(start + "[redacted".len()..)?;
+        let digits =
+            rest.strip_prefix('-').map_or(0, |rest| 1 + rest.bytes().take_while(u8::is_ascii_digit).count());
+        let end = start + "[redacted".len() + digits;
+        (text.as_bytes().get(end) == Some(&b']') && digits != 1).then_some(start..end + 1)
+    })
+}
+
+/// Whether `text` is a mark and nothing else.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    text.starts_with("[redacted") && marks_in(text).next() == Some(0..text.len())
+}
+
+/// Whether something in `value` was redacted.
+pub fn holds_redacted(value: &Value) -> bool {
+    match value {
+        Value::String(text) => marks_in(text).next().is_some(),
+        Value::Array(items) => items.iter().any(holds_redacted),
+        Value::Object(members) => {
+            members.iter().any(|(key, member)| marks_in(key).next().is_some() || holds_redacted(member))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether `now` is what was recorded, where a mark stands for anything.
+pub(super) fn is_same_text(recorded: &str, now: &str) -> bool {
+    if recorded == now {
+        return true;
+    }
+    let mut at = 0;
+    let mut rest = now;
+    let mut is_first = true;
+    for mark in marks_in(recorded) {
+        let piece = recorded.get(at..mark.start).unwrap_or_default();
+        let found = if std::mem::take(&mut is_first) {
+            rest.starts_with(piece).then_some(0)
+        } else {
+            memchr::memmem::find(rest.as_bytes(), piece.as_bytes())
+        };
+        let Some(found) = found else { return false };
+        rest = rest.get(found + piece.len()..).unwrap_or_default();
+        at = mark.end;
+    }
+    !is_first && rest.ends_with(recorded.get(at..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use serde_json::json;
+
+    fn mask(values: &[&str], patterns: &[&str]) -> Mask {
+        let mut secrets = Secrets::default();
+        for value in values {
+            secrets.add_value(value);
+        }
+        for pattern in patterns {
+            secrets.add_pattern(pattern).unwrap();
+        }
+        Mask::new(secrets)
+    }
+
+    #[test]
+    fn the_same_secret_has_the_same_mark_in_every_form() {
+        let mask = mask(&["hunter/2\"x", "other-secret"], &[]);
+        let text =
+            r#"a hunter/2"x b hunter/2\"x c hunter\/2"x d hunter%2F2%22x e other-secret f hunter/2\\\"x"#;
+        let marked =
+            "a [redacted-1] b [redacted-1] c [redacted-1] d [redacted-1] e [redacted-2] f [redacted-1]";
+        assert_eq!(mask.text(text), marked);
+        // Behind any prefix, in base64: `user:hunter/2"x`.
+        for coded in ["aHVudGVyLzIieA==", "dTpodW50ZXIvMiJ4", "dXNlcjpodW50ZXIvMiJ4"] {
+            let left = mask.text(coded);
+            assert!(left.contains("[redacted-1]") && left.len() < coded.len() + 4, "{coded}: {left}");
+        }
+        assert_eq!(mask.text(marked), marked);
+    }
+
+    #[test]
+    fn a_pattern_redacts_its_group_or_all_of_it() {
+        let mask = mask(&[], &[r"ghp_[0-9a-z]{8}", r#""pin": ?"?(\d+)"#]);
+        assert_eq!(
+            mask.text(r#"ghp_01234567 {"pin": 9876} ghp_01234568 ghp_01234567"#),
+            r#"[redacted-1] {"pin": [redacted-2]} [redacted-3] [redacted-1]"#
+        );
+        for (bad, why) in [("(", "no regular expression"), ("a*", "takes the empty text")] {
+            let error = Secrets::default().add_pattern(bad).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_known_by_what_precedes_them() {
+        let mask = mask(&[], &[]);
+        for (text, marked) in [
+            ("Authorization: Bearer abcdefgh1234", "Authorization: Bearer [redacted-1]"),
+            (r#"{"authorization": "Basic dXNlcjpwYXNz"}"#, r#"{"authorization": "Basic [redacted-2]"}"#),
+            ("curl -H 'X-Api-Key: 0123456789'", "curl -H 'X-Api-Key: [redacted-3]'"),
+            (
+                "https://me:s3cret@host/x?a=1&api_key=abcdef99#f",
+                "https://me:[redacted-4]@host/x?a=1&api_key=[redacted-5]#f",
+            ),
+            ("Bearer of bad news; authorization: none", "Bearer of bad news; authorization: none"),
+            ("at 10:30 mail me@host", "at 10:30 mail me@host"),
+        ] {
+            assert_eq!(mask.text(text), marked);
+        }
+    }
+
+    #[test]
+    fn names_and_numbers_are_looked_at_too() {
+        let mask = mask(&["12345678", "hunter22"], &[]);
+        let mut value = json!({"pin": 12_345_678, "hunter22": ["x hunter22", true], "n": 1});
+        mask.value(&mut value);
+        assert_eq!(value, json!({"pin": "[redacted-1]", "[redacted-2]": ["x [redacted-2]", true], "n": 1}));
+    }
+
+    #[test]
+    fn a_mark_is_whatever_stands_there_now() {
+        for (recorded, now, same) in [
+            ("a", "a", true),
+            ("[redacted]", "", true),
+            ("a [redacted-1] b [redacted-2]", "a x b y", true),
+            ("a [redacted-1] b", "a x c", false),
+            ("[redacted-1]a[redacted-1]", "bab", true),
+            ("[redacted-1]aa", "a", false),
+            ("x [redacted-] y", "x 1 y", false),
+            ("x [redacted-1", "x 1", false),
+        ] {
+            assert_eq!(is_same_text(recorded, now), same, "{recorded} {now}");
+        }
+        assert!(is_placeholder("[redacted-12]") && !is_placeholder("[redacted-12] "));
+        assert!(holds_redacted(&json!({"x": ["a [redacted] b"]})) && !holds_redacted(&json!("[redact]")));
+    }
+
+    #[test]
+    fn variables_are_secret_by_their_names() {
+        for (name, secret) in
+            [("GITHUB_TOKEN", true), ("db_password", true), ("HOME", false), ("LANG", false)]
+        {
+            assert_eq!(is_secret_name(name), secret, "{name}");
+        }
+    }
+}

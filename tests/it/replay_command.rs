@@ -1,0 +1,286 @@
+//! `deftool replay`: recordings in CI, without server and key; and their arguments against the specs of today.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::project::Project;
+use crate::support::server::{Answer, Server, call, delta, finish};
+
+const WORKERS: &str = r#"
+(defworker :name "w" :tool-budget 3 :system "Be brief." :params (:temperature 0))
+(defworker :name "v" :tool-budget 4 :on-invalid-arguments report)
+"#;
+
+fn counted(text: &str) -> Vec<Answer> {
+    vec![
+        Answer::chunks(&[
+            delta("Counting. "),
+            call(0, "count", &json!({ "text": text }).to_string()),
+            finish("tool_calls"),
+        ]),
+        Answer::chunks(&[delta("Done."), call(0, "done", r#"{"summary": "counted"}"#), finish("stop")]),
+    ]
+}
+
+/// A project with recordings in `sessions`: one of each worker. No server is left.
+fn recorded() -> Project {
+    let project = Project::with_worker(WORKERS);
+    fs::create_dir_all(project.path("sessions/deep")).unwrap();
+    for (file, worker) in [("sessions/a.jsonl", "w"), ("sessions/deep/b.jsonl", "v")] {
+        let server = Server::script(counted("héllo"));
+        let endpoint = server.endpoint();
+        let ended =
+            project.run(&["run", "count", "--worker", worker, "--endpoint", &endpoint, "--record", file]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    // What is no recording is not one because of its name.
+    project.write("sessions/events.jsonl", "{\"type\":\"submitted\"}\n");
+    project.write("sessions/.hidden/c.jsonl", fs::read(project.path("sessions/a.jsonl")).unwrap());
+    project
+}
+
+#[test]
+fn folders_and_files_are_played_and_each_is_one_line() {
+    let project = recorded();
+    let ended = project.run(&["replay", "sessions"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(
+        ended.stdout,
+        "ok      sessions/a.jsonl: 1 request, 2 exchanges, 1 tool call\n\
+         ok      sessions/deep/b.jsonl: 1 request, 2 exchanges, 1 tool call\n"
+    );
+    assert_eq!(ended.stderr, "2 recordings: 2 ok\n");
+    // A tool that is another is told where it is, and so is what follows from it.
+    project.write("scripts/count.lua", "return function(text, times) return { length = 7 } end");
+    let ended = project.run(&["replay", "sessions/a.jsonl", "missing.jsonl"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().map(str::trim).collect();
+    assert_eq!(lines[0], "differs sessions/a.jsonl: 1 request, 2 exchanges, 1 tool call");
+    assert_eq!(lines[1], "call 1 of count: result.length: recorded 6, now 7");
+    assert!(
+        lines[2].starts_with("turn 2: messages[4].content: recorded \"{\\\"length\\\":6}\""),
+        "{lines:?}"
+    );
+    assert_eq!(lines[3], "failed  missing.jsonl");
+    assert_eq!(ended.stderr, "2 recordings: 1 differs, 1 failed\n");
+    // Their recorded results are as they were.
+    let ended = project.run(&["replay", "sessions", "--replay-tools", "--json"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report["summary"], json!({"recordings": 2, "ok": 2, "differs": 0, "failed": 0, "updated": 0}));
+    assert_eq!(report["recordings"][1]["state"], "ok");
+    // `run` takes the same.
+    let ended = project.run(&[
+        "run",
+        "--worker",
+        "w",
+        "--replay",
+        "sessions/a.jsonl",
+        "--replay-tools",
+        "--paced",
+        "1000",
+    ]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Done.\n"), "{ended:?}");
+    let ended = project.run(&["replay", "scripts"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("no recording in scripts"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_differs_in_json_is_found_by_its_path() {
+    let project = recorded();
+    project.write("specs/worker.eld", WORKERS.replace("Be brief.", "Be very brief."));
+    let ended = project.run(&["replay", "sessions", "--json", "--replay-lenient"]);
+    assert_eq!(ended.code, Some(0), "a lenient one tells and goes on: {ended:?}");
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let first = &report["recordings"][0];
+    assert_eq!(first["state"], "differs");
+    assert_eq!(
+        first["differences"][0],
+        json!({
+            "request": 1, "place": "turn 1",
+            "message": "messages[1].content: recorded \"Be brief.\", now \"Be very brief.\"",
+            "path": "messages[1].content", "change": "changed",
+            "recorded": "\"Be brief.\"", "now": "\"Be very brief.\"",
+        })
+    );
+    assert_eq!(report["recordings"][1]["state"], "ok");
+    assert_eq!(project.run(&["replay", "sessions"]).code, Some(1));
+}
+
+#[test]
+fn an_accepted_difference_is_written_where_it_is_only_one_of_requests() {
+    let project = recorded();
+    project.write("specs/worker.eld", WORKERS.replace("Be brief.", "Be very brief."));
+    let before = fs::read_to_string(project.path("sessions/a.jsonl")).unwrap();
+    let ended = project.run(&["replay", "sessions", "--update"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("updated sessions/a.jsonl"), "{}", ended.stdout);
+    assert_eq!(project.run(&["replay", "sessions"]).code, Some(0));
+    let after = fs::read_to_string(project.path("sessions/a.jsonl")).unwrap();
+    for (before, after) in before.lines().zip(after.lines()) {
+        assert_eq!(before == after, !after.contains("\"updated\":true"), "{after}");
+    }
+    // A tool that gives something else is another session.
+    project.write("scripts/count.lua", "return function(text, times) return { length = 7 } end");
+    let ended = project.run(&["replay", "sessions/a.jsonl", "--update"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended.stdout.contains("not updated: more differs than what is sent (call 1 of count"),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(fs::read_to_string(project.path("sessions/a.jsonl")).unwrap(), after);
+}
+
+#[test]
+fn arguments_are_held_against_the_specs_of_today() {
+    let project = Project::with_worker(WORKERS);
+    fs::create_dir_all(project.path("sessions")).unwrap();
+    let end =
+        || Answer::chunks(&[delta("Done."), call(0, "done", r#"{"summary": "counted"}"#), finish("stop")]);
+    let written =
+        "<tool_call>{\"name\": \"count\", \"arguments\": {\"text\": \"w\", \"times\": 2}}</tool_call>";
+    let server = Server::script([
+        // One that is not valid is reported; the other of the emission is made.
+        Answer::chunks(&[
+            call(0, "count", r#"{"text": "a", "times": "two"}"#),
+            call(1, "count", r#"{"text": "b", "times": 200}"#),
+            finish("tool_calls"),
+        ]),
+        Answer::text(written),
+        end(),
+    ]);
+    let endpoint = server.endpoint();
+    let ended = project.run(&[
+        "run",
+        "count",
+        "--worker",
+        "v",
+        "--endpoint",
+        &endpoint,
+        "--record",
+        "sessions/a.jsonl",
+    ]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = project.run(&["replay", "--specs", "sessions"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!(ended.stderr, "3 of 3 still valid; 1 more was not when recorded\n");
+
+    let specs = fs::read_to_string(project.path("specs/tools.eld")).unwrap();
+    project.write(
+        "specs/tools.eld",
+        specs.replace(":type integer", ":type integer :maximum 100").replace(
+            "(:name \"summary\" :type string :description \"What was done.\")",
+            "(:name \"summary\" :type string :description \"What was done.\")\n        (:name \"grade\" :type integer :description \"How well.\")",
+        ),
+    );
+    // Whatever the scripts do: none is run.
+    project.write("scripts/count.lua", "return function(text, times) error('never') end");
+    let ended = project.run(&["replay", "--specs", "sessions"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let recording = fs::read_to_string(project.path("sessions/a.jsonl")).unwrap();
+    let line = 1 + recording
+        .lines()
+        .position(|line| line.contains("\"index\\\":1") && line.contains("200"))
+        .unwrap();
+    assert_eq!(
+        lines[0],
+        format!(
+            "sessions/a.jsonl:{line}: count.times: 200 is greater than the maximum of 100 (specs/tools.eld:4:38)"
+        )
+    );
+    assert!(
+        lines[1].contains(": done: \"grade\" is a required property (specs/tools.eld:8:16)"),
+        "{}",
+        lines[1]
+    );
+    assert_eq!(ended.stderr, "1 of 3 still valid; 1 more was not when recorded\n");
+
+    // Tools that are gone, and that became something else.
+    project.write(
+        "specs/tools.eld",
+        r#"(defexit :name "count" :description "Counted." :args ((:name "text" :type string :description "The text.")))"#,
+    );
+    let ended = project.run(&["replay", "--specs", "sessions", "--json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(
+        report["summary"],
+        json!({"files": 1, "calls": 3, "valid": 0, "invalid_when_recorded": 1, "unreadable": 0})
+    );
+    let messages: Vec<&str> =
+        report["invalid"].as_array().unwrap().iter().map(|one| one["message"].as_str().unwrap()).collect();
+    assert_eq!(messages[0], "was run, and is an exit tool now, which is only recorded");
+    assert_eq!(report["invalid"][0]["spec"], "specs/tools.eld:1:16");
+    assert!(messages[2].starts_with("no tool called `done`"), "{messages:?}");
+    assert_eq!(report["invalid"][2].get("spec"), None);
+}
+
+#[test]
+fn dumps_of_calls_are_held_against_the_specs_too() {
+    let project = Project::new();
+    project.write(
+        "calls.jsonl",
+        "{\"tool\": \"count\", \"arguments\": {\"text\": \"a\"}}\n\n{\"name\": \"count\", \"arguments\": \"{\\\"text\\\": 7}\"}\n\
+         {\"tool\": \"count\", \"arguments\": {\"text\": \"[redacted-1]\"}}\n{\"tool\": \"count\", \"arguments\": \"{\"}\n",
+    );
+    let ended = project.run(&["replay", "--specs", "calls.jsonl"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!(lines[0], "calls.jsonl:3: count.text: 7 is not of type \"string\" (specs/tools.eld:3:23)");
+    assert!(lines[1].starts_with("calls.jsonl:5: count: the arguments are no JSON object: "), "{lines:?}");
+    assert_eq!(ended.stderr, "2 of 4 still valid\n");
+    project.write("calls.jsonl", "{\"tool\": \"count\"}\n");
+    let ended = project.run(&["replay", "--specs", "calls.jsonl"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("calls.jsonl:1: neither a line of a recording nor"), "{}", ended.stderr);
+}
+
+#[test]
+fn secrets_are_kept_out_of_a_recording_by_pattern_and_by_the_variables_of_the_tools() {
+    let project = Project::new();
+    let specs = fs::read_to_string(project.path("specs/tools.eld")).unwrap();
+    project.write(
+        "specs/tools.eld",
+        specs.replace("\"Fails.\" :args ()", "\"Fails.\" :args () :allow (:env [\"MY_TOKEN\" \"MY_PLACE\"])"),
+    );
+    let words = ["The tok", "en is to", "ken-0815", "-xyz at pl", "ace-0815; ", "a-4711"];
+    let server =
+        Server::script([Answer::chunks(&[words.map(delta).to_vec(), vec![finish("stop")]].concat())]);
+    let mut command = project.command(&[
+        "run",
+        "say token-0815-xyz",
+        "--trust",
+        "--endpoint",
+        &server.endpoint(),
+        "--record",
+        "s.jsonl",
+        "--redact",
+        r"a-(\d{4})",
+    ]);
+    command.env("MY_TOKEN", "token-0815-xyz").env("MY_PLACE", "place-0815");
+    let ended = crate::support::project::Ended::of(command.output().unwrap());
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(0), "The token is token-0815-xyz at place-0815; a-4711\n"),
+        "{ended:?}"
+    );
+    let text = fs::read_to_string(project.path("s.jsonl")).unwrap();
+    assert!(!text.contains("ken-0815") && !text.contains("4711"), "{text}");
+    // A variable whose name says nothing of a secret is none.
+    assert!(text.contains("ace-0815"), "{text}");
+    let ended = project.run(&["run", "--replay", "s.jsonl", "--trust"]);
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(0), "The token is [redacted-1] at place-0815; a-[redacted-2]\n"),
+        "{ended:?}"
+    );
+    let ended = project.run(&["run", "x", "--redact", "("]);
+    assert_eq!(ended.code, Some(2));
+    let ended = project.run(&["run", "--replay", "s.jsonl", "--redact", "(", "--trust"]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("no regular expression"), "{ended:?}");
+}

@@ -1,0 +1,552 @@
+//! What a recording holds beside the model's words: calls at the same time, approvals, reloads, several requests, the
+//! time that all took; what it does not hold: secrets. And recordings that nobody should have made.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deftool::request::{Approval, Event};
+use deftool::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
+use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool::worker::{
+    Approvals, Recorder, Recording, ReplayOptions, ReplayTransport, Secrets, SubmitError, SubmitRequest,
+    ToolSource, Toolbox, Worker, WorkerConfig,
+};
+use serde_json::{Value, json};
+
+use super::bench::*;
+use super::replay::{record, replay};
+use crate::support::server::{Act, Answer, Server, call, delta, finish};
+
+/// Tools `look` and `ask`, the second of which needs a person's approval.
+fn with_approval(runner: impl deftool::tool::ToolRunner + 'static) -> Arc<Toolbox> {
+    let entry = |name: &str, confirm| {
+        let parameters = json!({"type": "object", "properties": {"at": {"type": "string"}}});
+        let function = json!({"name": name, "description": name, "parameters": parameters});
+        let definition = json!({"type": "function", "function": function});
+        let mut entry = ToolEntry::new(ToolKind::Normal, definition, None).unwrap();
+        entry.confirm = confirm;
+        Arc::new(entry)
+    };
+    let tools = ToolSet::new([entry("look", Confirmation::Never), entry("ask", Confirmation::Always)]);
+    Arc::new(Toolbox { generation: 1, tools, runner: Arc::new(runner) })
+}
+
+/// Each call takes as long as `wait` says of its argument `at`, and gives it back.
+fn timed(
+    wait: fn(&str) -> u64,
+) -> FakeTools<
+    impl Fn(ToolCall, CallContext) -> futures_util::future::BoxFuture<'static, Result<Value, ToolError>>,
+> {
+    FakeTools(move |call: ToolCall, _: CallContext| -> futures_util::future::BoxFuture<'static, _> {
+        let at = call.arguments.get("at").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let wait = wait(&at);
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+            if at == "bad" {
+                Err(ToolError::new(ToolErrorKind::Script, "no luck"))
+            } else {
+                Ok(json!({ "was": at }))
+            }
+        })
+    })
+}
+
+fn calls(calls: &[(&str, &str)]) -> Answer {
+    let mut chunks = vec![delta("so far ")];
+    for (index, (name, at)) in calls.iter().enumerate() {
+        chunks.push(call(index, name, &json!({ "at": at }).to_string()));
+    }
+    chunks.push(finish("tool_calls"));
+    Answer::chunks(&chunks)
+}
+
+fn lines(ended: &Ended) -> Vec<String> {
+    ended.events.iter().map(|event| json!(event).to_string()).collect()
+}
+
+fn parallel() -> WorkerConfig {
+    let mut config = config();
+    config.run.parallel = true;
+    config
+}
+
+/// Plays the file with these options; what was said, and what differed.
+async fn play(
+    path: &Path,
+    config: WorkerConfig,
+    tools: Arc<dyn ToolSource>,
+    options: ReplayOptions,
+) -> (Vec<Ended>, Vec<String>) {
+    let transport = Arc::new(ReplayTransport::with(Recording::read(path).unwrap(), options));
+    let worker = Worker::replay(config, tools, Arc::clone(&transport));
+    let mut ended = Vec::new();
+    for _ in 0..transport.requests() {
+        let id = worker.submit(SubmitRequest::default()).unwrap();
+        ended.push(finish_within(&worker, &id, Duration::from_secs(24 * 3600)).await);
+    }
+    assert_eq!(worker.submit(SubmitRequest::default()), Err(SubmitError::NoSlotAvailable));
+    (ended, transport.differences().iter().map(ToString::to_string).collect())
+}
+
+fn no_tool() -> Arc<Toolbox> {
+    with_approval(FakeTools(|call: ToolCall, _: CallContext| async move {
+        Err(ToolError::new(ToolErrorKind::Internal, format!("{} ran", call.name)))
+    }))
+}
+
+fn recorded_tools() -> ReplayOptions {
+    ReplayOptions { recorded_tools: true, ..ReplayOptions::default() }
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_are_answered_in_the_recorded_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let three = [("look", "a"), ("look", "b"), ("look", "c")];
+    let server = Server::script([calls(&three), Answer::text("fine")]);
+    // c, a, b; and in the replay b, c, a.
+    let slow = timed(|at| match at {
+        "a" => 60,
+        "b" => 120,
+        _ => 10,
+    });
+    let other = timed(|at| match at {
+        "a" => 90,
+        "b" => 1,
+        _ => 40,
+    });
+    let worker = Worker::start(parallel(), with_approval(slow), http(&server.endpoint(), None));
+    let recorded = record(&worker, &path, None).await;
+    let order: Vec<_> = recorded
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolFinished { result, .. } => Some(result.clone().unwrap()["was"].clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, ["c", "a", "b"]);
+    let again = replay(&path, parallel(), with_approval(other)).await;
+    assert_eq!(lines(&again), lines(&recorded));
+    let (again, differences) = play(&path, parallel(), no_tool(), recorded_tools()).await;
+    assert_eq!((lines(&again[0]), differences), (lines(&recorded), vec![]));
+}
+
+#[tokio::test]
+async fn failures_and_cancels_among_calls_at_the_same_time_play_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    // `bad` fails first, but that of `a` would count: it is awaited.
+    let three = [("look", "a"), ("look", "bad"), ("look", "c")];
+    let wait = |at: &str| match at {
+        "a" => 80,
+        "bad" => 10,
+        _ => 300,
+    };
+    let server = Server::script([calls(&three)]);
+    let worker = Worker::start(parallel(), with_approval(timed(wait)), http(&server.endpoint(), None));
+    let recorded = record(&worker, &path, None).await;
+    assert_eq!(recorded.failed().1, "script");
+    for options in [ReplayOptions::default(), recorded_tools()] {
+        let (again, differences) = play(&path, parallel(), with_approval(timed(|_| 1)), options).await;
+        assert_eq!((lines(&again[0]), differences), (lines(&recorded), vec![]));
+    }
+    // Canceled when one of three was answered: the others are not run again.
+    let server = Server::script([calls(&[("look", "a"), ("look", "b"), ("look", "c")])]);
+    let wait = |at: &str| if at == "b" { 10 } else { 60_000 };
+    let worker = Worker::start(parallel(), with_approval(timed(wait)), http(&server.endpoint(), None));
+    let recorded = record(&worker, &path, Some(|event| matches!(event, Event::ToolFinished { .. }))).await;
+    let (again, differences) =
+        play(&path, parallel(), with_approval(timed(wait)), ReplayOptions::default()).await;
+    assert_eq!((lines(&again[0]), differences), (lines(&recorded), vec![]));
+}
+
+#[tokio::test]
+async fn what_a_person_answered_is_answered_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let server = Server::script([
+        calls(&[("ask", "1"), ("look", "2"), ("ask", "3")]),
+        calls(&[("ask", "4")]),
+        Answer::text("never"),
+    ]);
+    let worker = Worker::start(parallel(), with_approval(timed(|_| 5)), http(&server.endpoint(), None));
+    let recorder = Arc::new(Recorder::create(&path).unwrap());
+    let request = SubmitRequest { recorder: Some(recorder.clone()), ..SubmitRequest::prompt("hello") };
+    let id = worker.submit(request).unwrap();
+    let mut events = worker.events(&id, 0).unwrap();
+    let mut asked = 0;
+    while let Some(event) = events.next().await {
+        let Event::Approval { id: call, answer: None, .. } = &*event else { continue };
+        asked += 1;
+        tokio::time::sleep(Duration::from_millis(12)).await;
+        match asked {
+            1 => assert!(worker.approve(&id, call, Approval::Allowed)),
+            2 => assert!(worker.approve(&id, call, Approval::Refused { reason: String::from("too late") })),
+            _ => assert!(worker.cancel(&id)),
+        }
+    }
+    let recorded = super::bench::finish(&worker, &id).await;
+    recorder.close().unwrap();
+    assert_eq!(asked, 3);
+    // Nobody is asked, whatever the worker would do.
+    for approvals in [Approvals::Ask, Approvals::Allow, Approvals::Refuse] {
+        let config = WorkerConfig { approvals, ..parallel() };
+        let (again, differences) =
+            play(&path, config, with_approval(timed(|_| 1)), ReplayOptions::default()).await;
+        assert_eq!((lines(&again[0]), differences), (lines(&recorded), vec![]));
+    }
+    // A tool that needs approval only now is refused, and that is told; it does not hang.
+    let text = std::fs::read_to_string(&path).unwrap().replace("\"name\":\"look\"", "\"name\":\"other\"");
+    let text: String =
+        text.lines().filter(|line| !line.contains("\"approval\"")).flat_map(|line| [line, "\n"]).collect();
+    std::fs::write(&path, text).unwrap();
+    let options = ReplayOptions { lenient: true, ..ReplayOptions::default() };
+    let (_, differences) = play(&path, parallel(), with_approval(timed(|_| 1)), options).await;
+    assert!(
+        differences.iter().any(|line| line.contains("a call of ask: asks for an approval now")),
+        "{differences:?}"
+    );
+}
+
+/// Tools whose second generation comes when a call says so.
+struct Reloading {
+    before: Arc<Toolbox>,
+    after: Arc<Toolbox>,
+    is_reloaded: Arc<AtomicBool>,
+}
+
+impl Reloading {
+    fn new() -> Arc<Self> {
+        let is_reloaded = Arc::new(AtomicBool::new(false));
+        let reload = Arc::clone(&is_reloaded);
+        let runner = FakeTools(move |_: ToolCall, _: CallContext| {
+            reload.store(true, Ordering::SeqCst);
+            async { Ok(Value::Null) }
+        });
+        let before = with_approval(runner);
+        Arc::new(Self { before, after: after_reload(), is_reloaded })
+    }
+}
+
+/// Another description of one tool.
+fn after_reload() -> Arc<Toolbox> {
+    let before = with_approval(FakeTools(|_: ToolCall, _: CallContext| async { Ok(Value::Null) }));
+    let entries = before.tools.iter().map(|entry| {
+        let mut definition = entry.definition.clone();
+        definition["function"]["description"] = json!("after the reload");
+        Arc::new(ToolEntry::new(ToolKind::Normal, definition, None).unwrap())
+    });
+    Arc::new(Toolbox { generation: 2, tools: ToolSet::new(entries), runner: Arc::clone(&before.runner) })
+}
+
+impl ToolSource for Reloading {
+    fn current(&self) -> Toolbox {
+        let is_reloaded = self.is_reloaded.load(Ordering::SeqCst);
+        if is_reloaded { (*self.after).clone() } else { (*self.before).clone() }
+    }
+
+    fn changes_since(&self, generation: u64) -> String {
+        format!("since {generation}: changed look")
+    }
+}
+
+#[tokio::test]
+async fn a_reload_is_told_again_and_only_the_last_tools_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let server = Server::script([calls(&[("look", "1")]), calls(&[("look", "2")]), Answer::text("fine")]);
+    let worker = Worker::start(config(), Reloading::new(), http(&server.endpoint(), None));
+    let recorded = record(&worker, &path, None).await;
+    assert!(recorded.names().contains(&String::from("reloaded")), "{:?}", recorded.names());
+    assert_eq!(lines(&replay(&path, config(), Reloading::new()).await), lines(&recorded));
+    // Today's tools are those of the end, and the first turn had others.
+    let (again, differences) = play(&path, config(), after_reload(), recorded_tools()).await;
+    assert_eq!(differences, Vec::<String>::new());
+    assert_eq!(again[0].names(), recorded.names());
+    assert_eq!(again[0].outcome, recorded.outcome);
+    // Other tools than at the end are told.
+    let (_, differences) = play(&path, config(), no_tool(), recorded_tools()).await;
+    assert!(differences.iter().any(|line| line.contains("turn 2: tools[")), "{differences:?}");
+}
+
+#[tokio::test]
+async fn requests_of_one_file_play_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let server = Server::answering_all(|_, received| {
+        let prompt = received.contents("user").concat();
+        Answer::stream().delta(&prompt).wait_ms(30).delta(" answered").chunk(&finish("stop")).done().end()
+    });
+    let config = WorkerConfig { slots: 3, ..config() };
+    let worker = Worker::start(config.clone(), echo(), http(&server.endpoint(), None));
+    let recorder = Arc::new(Recorder::create(&path).unwrap());
+    // At the same time: their lines stand among each other.
+    let ids: Vec<String> = ["one", "two", "three"]
+        .iter()
+        .map(|prompt| {
+            worker
+                .submit(SubmitRequest { recorder: Some(recorder.clone()), ..SubmitRequest::prompt(*prompt) })
+                .unwrap()
+        })
+        .collect();
+    let mut recorded = Vec::new();
+    for id in &ids {
+        recorded.push(lines(&super::bench::finish(&worker, id).await));
+    }
+    recorder.close().unwrap();
+    let (again, differences) = play(&path, config, echo(), ReplayOptions::default()).await;
+    assert_eq!(again.iter().map(lines).collect::<Vec<_>>(), recorded);
+    assert_eq!(differences, Vec::<String>::new());
+    let requests = Recording::read(&path).unwrap();
+    assert!(requests.requests().iter().all(|request| request.is_whole() && request.exchanges() == 1));
+}
+
+#[tokio::test]
+async fn what_a_tool_gives_now_and_how_it_ends_now_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let server = Server::script([calls(&[("look", "a"), ("look", "b")]), Answer::text("fine")]);
+    let worker = Worker::start(config(), with_approval(timed(|_| 1)), http(&server.endpoint(), None));
+    record(&worker, &path, None).await;
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let second_fails = with_approval(FakeTools(move |_: ToolCall, _: CallContext| {
+        let number = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if number == 0 {
+                Ok(json!({"was": "x"}))
+            } else {
+                Err(ToolError::new(ToolErrorKind::Script, "no luck"))
+            }
+        }
+    }));
+    let (again, differences) = play(&path, config(), second_fails, ReplayOptions::default()).await;
+    assert_eq!(again[0].failed().1, "script");
+    for expected in [
+        "call 1 of look: result.was: recorded \"a\", now \"x\"",
+        "call 2 of look: result: recorded {\"was\":\"b\"}, now absent",
+        "requests: recorded 2 chat requests, now 1: turn 2, attempt 1 was not asked for",
+        "outcome: recorded completed, now failed (look: no luck)",
+    ] {
+        assert!(differences.iter().any(|line| line == expected), "{expected}: {differences:#?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paced_replay_takes_the_time_that_the_recording_took() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    std::fs::write(&path, slow_recording()).unwrap();
+    // Longer than every limit of the worker: those are the recording's.
+    let config = || {
+        with_timers(|timers| {
+            timers.stall = Duration::from_secs(1);
+            timers.headers = Some(Duration::from_secs(1));
+            timers.total = Some(Duration::from_secs(1));
+        })
+    };
+    for (pace, seconds) in [(None, 0), (Some(1.0), 310), (Some(10.0), 31)] {
+        let started = tokio::time::Instant::now();
+        let options = ReplayOptions { pace, lenient: true, recorded_tools: true, ..ReplayOptions::default() };
+        let (again, _) = play(&path, config(), echo(), options).await;
+        assert_eq!(again[0].text(), "slow fine");
+        assert_eq!(started.elapsed().as_secs(), seconds);
+    }
+}
+
+/// Five minutes of a model that takes its time, and of a tool that does.
+fn slow_recording() -> String {
+    let body = |content: &str| json!({"model": "m", "messages": [{"role": "user", "content": content}], "stream": true});
+    let frame = |value: Value| format!("data: {value}\n\n");
+    let session = json!({"record": "session", "version": 2, "request_id": "req_1", "job_name": "", "worker": "default",
+        "conversation": [{"role": "user", "content": "hello"}], "url": "http://x/v1/chat/completions", "model": "m",
+        "llama_cpp": false, "parallel_tool_calls": true, "submitted_at_ms": 1, "zone": "UTC",
+        "local_time": "2026-01-01 00:00", "id_seed": 7});
+    let mut at = 0;
+    let mut lines = vec![session];
+    let mut add = |seconds: u64, mut line: Value| {
+        at += seconds * 1000;
+        line["at_ms"] = json!(at);
+        lines.push(line);
+    };
+    let mut called = call(0, "look", "{}");
+    called["choices"][0]["delta"]["tool_calls"][0]["id"] = json!("abc123XYZ");
+    add(0, json!({"record": "request", "turn": 1, "attempt": 1, "body": body("x")}));
+    add(5, json!({"record": "response", "status": 200}));
+    add(100, json!({"record": "data", "text": frame(delta("slow "))}));
+    add(
+        100,
+        json!({"record": "data", "text": frame(called) + &frame(finish("tool_calls")) + "data: [DONE]\n\n"}),
+    );
+    add(0, json!({"record": "end"}));
+    add(0, json!({"record": "tool_started", "id": "abc123XYZ", "name": "look", "arguments": {}}));
+    add(95, json!({"record": "tool_finished", "id": "abc123XYZ", "name": "look", "result": null}));
+    add(0, json!({"record": "request", "turn": 2, "attempt": 1, "body": body("y")}));
+    add(10, json!({"record": "response", "status": 200}));
+    add(
+        0,
+        json!({"record": "data", "text": frame(delta("fine")) + &frame(finish("stop")) + "data: [DONE]\n\n"}),
+    );
+    add(0, json!({"record": "end"}));
+    lines.iter().flat_map(|line| [line.to_string(), String::from("\n")]).collect()
+}
+
+#[tokio::test]
+async fn secrets_of_the_user_reach_no_file_and_a_replay_is_the_same() {
+    const SECRET: &str = "hunter2-and-more";
+    const PIN: &str = "pin-4711";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    // A token at a time, as models do.
+    let spelled: Vec<Value> =
+        ["I ", "saw hunt", "er2-", "and-m", "ore and p", "in-47", "11."].map(delta).into();
+    let arguments = json!({"at": SECRET}).to_string();
+    let (first, second) = arguments.split_at(12);
+    let more = json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": second}}]}}]});
+    let server = Server::script([
+        Answer::chunks(&[delta("so far"), call(0, "look", first), more, finish("tool_calls")]).byte_by_byte(),
+        Answer::chunks(&[spelled, vec![finish("stop")]].concat()),
+    ]);
+    let leaking = || {
+        with_approval(FakeTools(|_: ToolCall, _: CallContext| async {
+            Ok(json!({"password": SECRET, SECRET: [format!("Authorization: Bearer {SECRET}")]}))
+        }))
+    };
+    let secrets = || {
+        let mut secrets = Secrets::default();
+        secrets.add_value(SECRET);
+        secrets.add_pattern(r"\bpin-\d+").unwrap();
+        secrets
+    };
+    let worker = Worker::start(config(), leaking(), http(&server.endpoint(), None));
+    let recorder = Arc::new(Recorder::create(&path).unwrap().without_secrets(secrets()));
+    let prompt = format!("My password is {SECRET}, base64 aHVudGVyMi1hbmQtbW9yZQ==, {PIN}");
+    let id = worker
+        .submit(SubmitRequest { recorder: Some(recorder.clone()), ..SubmitRequest::prompt(prompt) })
+        .unwrap();
+    let recorded = super::bench::finish(&worker, &id).await;
+    recorder.close().unwrap();
+    assert_eq!(recorded.text(), format!("so farI saw {SECRET} and {PIN}."), "who asks gets it all");
+    let text = std::fs::read_to_string(&path).unwrap();
+    for part in [SECRET, "hunt", "er2-", PIN, "in-47", "aHVudGVyMi1hbmQtbW9yZ"] {
+        assert!(!text.contains(part), "{part}: {text}");
+    }
+    // With the secret at hand, and without: what was redacted is whatever is there now.
+    for secrets in [secrets(), Secrets::default()] {
+        let options = ReplayOptions { secrets, ..ReplayOptions::default() };
+        let (again, differences) = play(&path, config(), leaking(), options).await;
+        assert_eq!(differences, Vec::<String>::new());
+        assert_eq!(again[0].text(), "so farI saw [redacted-1] and [redacted-2].");
+        // Pieces of text may have become fewer.
+        let (mut before, mut after) = (recorded.names(), again[0].names());
+        before.dedup();
+        after.dedup();
+        assert_eq!(before, after);
+    }
+    // What is told of a difference holds no secret either.
+    let other = with_approval(FakeTools(|_: ToolCall, _: CallContext| async {
+        Ok(json!({"now": format!("it is {SECRET}")}))
+    }));
+    let options = ReplayOptions { secrets: secrets(), lenient: true, ..ReplayOptions::default() };
+    let (_, differences) = play(&path, config(), other, options).await;
+    let told = differences.join("\n");
+    assert!(told.contains("[redacted-") && !told.contains(SECRET), "{told}");
+}
+
+/// A recording with all kinds of lines.
+async fn rich_recording(path: &Path) -> Arc<Toolbox> {
+    let server = Server::script([
+        Answer::error(503, &[("retry-after-ms", "1")], "loading"),
+        calls(&[("ask", "1"), ("look", "bad"), ("look", "3")]),
+        Answer::stream().delta("cut").then(Act::Reset),
+    ]);
+    let tools = with_approval(timed(|_| 1));
+    let mut config = parallel();
+    config.approvals = Approvals::Allow;
+    config.run.on_tool_error = deftool::spec::OnFailure::Report;
+    let worker = Worker::start(config, tools.clone(), http(&server.endpoint(), None));
+    record(&worker, path, None).await;
+    tools
+}
+
+#[tokio::test]
+async fn recordings_that_nobody_should_have_made_end_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let tools = rich_recording(&path).await;
+    let good = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = good.lines().collect();
+    let seed = fastrand::u64(..);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let bad = folder.path().join("bad.jsonl");
+    let tried = Mutex::new(0);
+    for round in 0..250 {
+        let mut text = damaged(&lines, &mut random);
+        if round % 5 == 0 {
+            // Anything anywhere.
+            let mut bytes = text.into_bytes();
+            for _ in 0..3 {
+                let at = random.usize(0..bytes.len());
+                bytes[at] = random.u8(..);
+            }
+            text = String::from_utf8_lossy(&bytes).into_owned();
+        }
+        std::fs::write(&bad, &text).unwrap();
+        let Ok(recording) = Recording::read(&bad) else { continue };
+        *tried.lock().unwrap() += 1;
+        let calls = recording.calls();
+        assert!(calls.len() < 1000);
+        let options = ReplayOptions {
+            lenient: random.bool(),
+            recorded_tools: random.bool(),
+            pace: random.bool().then_some(1e12),
+            ..ReplayOptions::default()
+        };
+        let playing = play(&bad, parallel(), tools.clone(), options);
+        let ended = tokio::time::timeout(Duration::from_secs(60), playing).await;
+        assert!(ended.is_ok(), "seed {seed}, round {round}:\n{text}");
+    }
+    assert!(*tried.lock().unwrap() > 50, "most are refused: seed {seed}");
+    // Deeper than any reader goes, and longer than any line.
+    for (name, line) in [
+        (
+            "deep",
+            format!(
+                "{{\"record\":\"request\",\"turn\":1,\"attempt\":1,\"at_ms\":0,\"body\":{}}}",
+                "[".repeat(100_000)
+            ),
+        ),
+        ("long", format!("{{\"record\":\"data\",\"at_ms\":1,\"text\":\"{}", "x".repeat(5_000_000))),
+        ("negative", String::from("{\"record\":\"response\",\"at_ms\":-1,\"status\":200}")),
+        ("huge numbers", String::from("{\"record\":\"response\",\"at_ms\":1e400,\"status\":99999}")),
+    ] {
+        std::fs::write(&bad, format!("{}\n{line}\n", lines[0])).unwrap();
+        let error = Recording::read(&bad).unwrap_err().to_string();
+        assert!(
+            error.contains("bad.jsonl:2: this is no line of a recording") && error.len() < 1000,
+            "{name}: {error}"
+        );
+    }
+}
+
+/// Lines that were dropped, doubled, swapped, or given other numbers.
+fn damaged(lines: &[&str], random: &mut fastrand::Rng) -> String {
+    let mut lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    for _ in 0..random.usize(1..5) {
+        let at = random.usize(0..lines.len());
+        let other = random.usize(0..lines.len());
+        match random.u8(0..7) {
+            0 if lines.len() > 1 => drop(lines.remove(at)),
+            1 => lines.insert(other, lines[at].clone()),
+            2 => lines.swap(at, other),
+            3 => lines[at] = lines[at].replace("\"at_ms\":", "\"at_ms\":99999999999999999"),
+            4 => lines[at] = lines[at].replace("\"name\":\"look\"", "\"name\":\"ask\""),
+            5 => lines[at] = lines[at].replacen("{\"", "{\"request\":2,\"", 1),
+            _ => lines[at] = lines[at].replace("\"version\":2", "\"version\":1"),
+        }
+    }
+    lines.join("\n") + "\n"
+}
