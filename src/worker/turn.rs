@@ -106,6 +106,7 @@ pub(super) async fn stream(
                 }
                 Again::After(jitter(delay / 2, task.id_seed, turn, attempt), message)
             }
+            Some(Err(TransportError::Broken { .. })) if lost_server(task).await => return task.give_up(run),
             Some(Err(error)) => return end_by_transport(task, run, error),
         };
         match again {

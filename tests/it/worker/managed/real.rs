@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::fake::{family, parent, runs, signal};
-use super::{config, echo, finish, reach};
+use super::{config, echo, reach};
 use crate::worker::bench::Ended;
 
 const STORY: &str = "Tell me a long story about a ship and its crew.";
@@ -143,6 +143,11 @@ async fn stream_some(worker: &Worker) -> String {
     panic!("the machine is too busy for a story");
 }
 
+/// However long the machine takes.
+async fn over(worker: &Worker, id: &str) -> Ended {
+    Ended { outcome: worker.wait(id).await.unwrap(), events: Vec::new() }
+}
+
 fn failed(ended: &Ended) -> (FailReason, &str) {
     let (reason, kind, ..) = ended.failed();
     (reason, kind)
@@ -161,7 +166,7 @@ async fn the_table_of_the_real_server() {
     for tries in 1.. {
         table.begin(&worker);
         let id = worker.submit(SubmitRequest::prompt("Say hello.")).unwrap();
-        let ended = finish(&worker, &id).await;
+        let ended = over(&worker, &id).await;
         if ended.outcome.fail_reason.is_none() || tries == 5 {
             table.line("a request", &worker, Some(&ended));
             assert!(!ended.text().is_empty());
@@ -172,7 +177,7 @@ async fn the_table_of_the_real_server() {
     let id = stream_some(&worker).await;
     table.begin(&worker);
     signal(worker.status().pid.unwrap(), Signal::KILL);
-    let ended = finish(&worker, &id).await;
+    let ended = over(&worker, &id).await;
     worker.ready().await.unwrap();
     table.line("SIGKILL in the stream, ready again", &worker, Some(&ended));
     assert_eq!(failed(&ended).0, FailReason::ServerDied);
@@ -181,7 +186,7 @@ async fn the_table_of_the_real_server() {
     let id = stream_some(&worker).await;
     table.begin(&worker);
     signal(worker.status().pid.unwrap(), Signal::STOP);
-    let ended = finish(&worker, &id).await;
+    let ended = over(&worker, &id).await;
     table.line("SIGSTOP after the first token", &worker, Some(&ended));
     assert_eq!(failed(&ended).0, FailReason::StallTimeout);
     reach(&worker, |status| status.state == WorkerState::Running).await;
@@ -192,7 +197,7 @@ async fn the_table_of_the_real_server() {
     let id = worker.submit(SubmitRequest::prompt(long_prompt(2500))).unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     signal(worker.status().pid.unwrap(), Signal::STOP);
-    let ended = finish(&worker, &id).await;
+    let ended = over(&worker, &id).await;
     table.line("SIGSTOP before the first token", &worker, Some(&ended));
     assert!(matches!(failed(&ended).0, FailReason::StallTimeout | FailReason::HeadersTimeout), "{ended:?}");
     reach(&worker, |status| status.state == WorkerState::Running).await;
@@ -203,7 +208,7 @@ async fn the_table_of_the_real_server() {
     table.begin(&worker);
     worker.restart();
     worker.cancel(&id);
-    let ended = finish(&worker, &id).await;
+    let ended = over(&worker, &id).await;
     worker.ready().await.unwrap();
     table.line("restart by hand, and a cancel with it", &worker, Some(&ended));
     assert_eq!(failed(&ended).0, FailReason::WorkerRestarted);
@@ -254,8 +259,7 @@ async fn a_prompt_that_is_read_slowly_survives_limits_far_shorter() {
     worker.ready().await.unwrap();
     table.begin(&worker);
     let id = worker.submit(SubmitRequest::prompt(long_prompt(tokens))).unwrap();
-    let outcome = worker.wait(&id).await.unwrap();
-    let ended = Ended { outcome, events: Vec::new() };
+    let ended = over(&worker, &id).await;
     table.line(&format!("{tokens} tokens read by one thread, limits of 1 s"), &worker, Some(&ended));
     assert!(!ended.text().is_empty());
     assert!(ended.outcome.usage.as_ref().unwrap().prompt_tokens >= tokens as u64);
