@@ -20,6 +20,7 @@ mod elsewhere;
 mod guard;
 mod keeper;
 mod logs;
+mod look;
 mod options;
 mod plan;
 mod policy;

@@ -108,7 +108,7 @@ impl Table {
         let reason = if reason.is_empty() { "–" } else { reason };
         let said = status.reason.as_deref().unwrap_or("–").replace(env!("CARGO_MANIFEST_DIR"), "");
         // The command stands in every one.
-        let said = said.rsplit_once("`").map_or(said.as_str(), |(_, said)| said).replace('\n', " ");
+        let said = said.rsplit_once('`').map_or(said.as_str(), |(_, said)| said).replace('\n', " ");
         let said: String = said.trim_start_matches([':', ' ']).chars().take(150).collect();
         writeln!(
             self.text,
