@@ -38,7 +38,9 @@ fn options(more: &[&str]) -> Option<ServerOptions> {
     options.command = words.iter().chain(more).map(|word| (*word).to_owned()).collect();
     options.limits.look = Duration::from_millis(300);
     options.limits.probe = Duration::from_secs(1);
-    options.limits.drain = Duration::from_secs(2);
+    // A stall of 5 s is to be told before it.
+    options.limits.misses = 8;
+    options.limits.drain = Duration::from_secs(1);
     Some(options)
 }
 
