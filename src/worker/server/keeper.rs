@@ -5,24 +5,23 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use reqwest::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::Process;
 use super::condition::{Condition, WorkerState};
 use super::logs::Logs;
+use super::look::{Asker, CONNECT, Look};
 use super::options::ServerOptions;
 use super::plan::{Ending, News};
 use super::policy::{RestartPolicy, Verdict};
 use super::port::{Whose, is_port_free, whose};
-use super::probe::{Probe, Slots, busy_slots, probe};
+use super::probe::{Probe, Slots};
 use super::pulse::Pulse;
 use super::route::Route;
 use crate::request::{FailReason, Failure};
-use crate::spec::Dialect;
-use crate::worker::endpoint::{Endpoint, EndpointOptions, find_endpoint};
-use crate::worker::http::{HttpTransport, build_client, endpoint_url};
+use crate::worker::endpoint::Endpoint;
+use crate::worker::http::HttpTransport;
 
 /// The first wait between two looks at a server that starts; it grows by half.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
@@ -33,8 +32,6 @@ const CONFIRM: Duration = Duration::from_millis(250);
 const MAX_RACES: u32 = 3;
 /// How many of its last lines an error shows.
 const SHOWN_LINES: usize = 8;
-/// TCP to this machine.
-const CONNECT: Duration = Duration::from_secs(3);
 
 /// What the worker tells its keeper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,51 +102,6 @@ enum Event {
     News(News),
     Looked(Look),
     Due,
-}
-
-/// What one look showed.
-struct Look {
-    probe: Probe,
-    endpoint: Option<Endpoint>,
-    slots: Option<Slots>,
-}
-
-/// Asks a server at its port.
-#[derive(Clone)]
-struct Asker {
-    client: Client,
-    base: String,
-    models: reqwest::Url,
-    key: Option<String>,
-    model: Option<String>,
-    dialect: Option<Dialect>,
-    limit: Duration,
-}
-
-impl Asker {
-    fn new(options: &ServerOptions, port: u16) -> Result<Self, String> {
-        let base = format!("http://127.0.0.1:{port}/v1");
-        let models = endpoint_url(&base, "models")?;
-        let client = build_client(&models, CONNECT)?;
-        let (key, model) = (options.key.clone(), options.model.clone());
-        let dialect = options.dialect;
-        Ok(Self { client, base, models, key, model, dialect, limit: options.limits.probe })
-    }
-
-    /// `is_ready`: it was asked for all that it tells of itself; `drains`: its slots count.
-    async fn look(self, is_ready: bool, drains: bool) -> Look {
-        let Self { client, base, models, key, model, dialect, limit } = self;
-        let probe = probe(&client, &models, key.as_deref(), limit).await;
-        let mut look = Look { probe, endpoint: None, slots: None };
-        if drains {
-            look.slots = Some(busy_slots(&client, &models, key.as_deref(), limit).await);
-        }
-        if look.probe == Probe::Good && !is_ready {
-            let asked = EndpointOptions { endpoint: Some(base), model, key, connect: CONNECT, dialect };
-            look.endpoint = find_endpoint(asked).await.ok();
-        }
-        look
-    }
 }
 
 impl Keeper {

@@ -20,6 +20,7 @@ mod elsewhere;
 mod guard;
 mod keeper;
 mod logs;
+mod look;
 mod options;
 mod plan;
 mod policy;
@@ -119,6 +120,19 @@ impl Server {
     }
 }
 
+/// A keeper that is lost, as by a bug, leaves nobody waiting.
+struct LastWord(Arc<watch::Sender<Condition>>);
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        self.0.send_if_modified(|condition| {
+            let why = "the task that keeps the server was lost";
+            condition.state != WorkerState::Stopped
+                && condition.enter(WorkerState::Stopped, Some(String::from(why)))
+        });
+    }
+}
+
 impl Seed {
     /// Starts the server, and keeps it until its [`Server`] is dropped or says stop.
     pub(super) async fn keep(
@@ -128,6 +142,7 @@ impl Seed {
     ) {
         let Self { options, orders, logs, pulse, route } = self;
         let policy = RestartPolicy::new(options.limits.restarts);
+        let _last = LastWord(Arc::clone(&condition));
         let keeper = Keeper {
             options,
             orders,

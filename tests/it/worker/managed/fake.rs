@@ -131,6 +131,9 @@ fn reply(asked: &Received) -> Answer {
         ("die", _) => begun().wait_ms(20).then(Act::Do(Arc::new(|| {
             kill_process(getpid(), Signal::KILL).unwrap();
         }))),
+        ("die-early", _) => Answer::default().wait_ms(20).then(Act::Do(Arc::new(|| {
+            kill_process(getpid(), Signal::KILL).unwrap();
+        }))),
         ("exit", code) => {
             let code: i32 = code.parse().unwrap();
             begun().wait_ms(20).then(Act::Do(Arc::new(move || {
@@ -152,7 +155,6 @@ fn reply(asked: &Received) -> Answer {
             let head = Answer::stream().wait_ms(20).then(Act::Do(Arc::new(read)));
             head.delta("read").chunk(&finish("stop")).done().end()
         }
-        ("late-head", time) => Answer::default().then(Act::Wait(ms(time))).then(Act::Silence),
         ("sleep", time) => {
             let head = Answer::stream().then(Act::Wait(ms(time)));
             head.delta("slept").chunk(&finish("stop")).done().end()

@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::fake::{family, parent, runs, signal};
-use super::{config, echo, finish, reach, wait_for_text};
+use super::{config, echo, reach};
 use crate::worker::bench::Ended;
 
 const STORY: &str = "Tell me a long story about a ship and its crew.";
@@ -36,9 +36,11 @@ fn options(more: &[&str]) -> Option<ServerOptions> {
     let mut options = super::options("");
     options.env.clear();
     options.command = words.iter().chain(more).map(|word| (*word).to_owned()).collect();
-    options.limits.look = Duration::from_millis(500);
-    options.limits.probe = Duration::from_secs(2);
-    options.limits.drain = Duration::from_secs(5);
+    options.limits.look = Duration::from_millis(300);
+    options.limits.probe = Duration::from_secs(1);
+    // A stall of 5 s is to be told before it.
+    options.limits.misses = 8;
+    options.limits.drain = Duration::from_secs(1);
     Some(options)
 }
 
@@ -72,14 +74,18 @@ struct Table {
 impl Table {
     fn new() -> Self {
         let text = String::from(
-            "| case | worker | request | reason | kind | s | text kept | restarts | orphans |\n\
-             |---|---|---|---|---|---|---|---|---|\n",
+            "| case | worker | request | reason | kind | s | text kept | restarts | orphans | the worker says |\n\
+             |---|---|---|---|---|---|---|---|---|---|\n",
         );
         Self { text, begun: Instant::now(), seen: Vec::new() }
     }
 
     fn begin(&mut self, worker: &Worker) {
         self.begun = Instant::now();
+        self.see(worker);
+    }
+
+    fn see(&mut self, worker: &Worker) {
         if let Some(pid) = worker.status().pid {
             self.seen.extend(family(parent(pid)));
         }
@@ -102,9 +108,13 @@ impl Table {
         let seconds = self.begun.elapsed().as_secs_f64();
         let kind = if kind.is_empty() { "–" } else { &kind };
         let reason = if reason.is_empty() { "–" } else { reason };
+        let said = status.reason.as_deref().unwrap_or("–").replace(env!("CARGO_MANIFEST_DIR"), "");
+        // The command stands in every one.
+        let said = said.rsplit_once('`').map_or(said.as_str(), |(_, said)| said).replace('\n', " ");
+        let said: String = said.trim_start_matches([':', ' ']).chars().take(150).collect();
         writeln!(
             self.text,
-            "| {case} | {} | {state} | {reason} | {kind} | {seconds:.1} | {kept} | {} | {orphans} |",
+            "| {case} | {} | {state} | {reason} | {kind} | {seconds:.1} | {kept} | {} | {orphans} | {said} |",
             status.state, status.restarts
         )
         .unwrap();
@@ -120,9 +130,24 @@ impl Table {
 }
 
 async fn stream_some(worker: &Worker) -> String {
-    let id = worker.submit(SubmitRequest::prompt(STORY)).unwrap();
-    wait_for_text(worker, &id, 30).await;
-    id
+    for _ in 0..5 {
+        let id = worker.submit(SubmitRequest::prompt(STORY)).unwrap();
+        let mut events = worker.events(&id, 0).unwrap();
+        while worker.request_status(&id).unwrap().text_chars < 30 {
+            if events.next().await.is_none() {
+                break;
+            }
+        }
+        if worker.result(&id).is_err() {
+            return id;
+        }
+    }
+    panic!("the machine is too busy for a story");
+}
+
+/// However long the machine takes.
+async fn over(worker: &Worker, id: &str) -> Ended {
+    Ended { outcome: worker.wait(id).await.unwrap(), events: Vec::new() }
 }
 
 fn failed(ended: &Ended) -> (FailReason, &str) {
@@ -135,32 +160,38 @@ async fn the_table_of_the_real_server() {
     let Some(plain) = options(&[]) else { return };
     let mut table = Table::new();
 
-    let worker = Worker::start_managed(limits(3), echo(), plain.clone());
+    let worker = Worker::start_managed(limits(5), echo(), plain.clone());
     worker.ready().await.unwrap();
     table.line("start", &worker, None);
 
-    table.begin(&worker);
-    let id = worker.submit(SubmitRequest::prompt("Say hello.")).unwrap();
-    let ended = finish(&worker, &id).await;
-    table.line("a request", &worker, Some(&ended));
-    assert!(!ended.text().is_empty());
+    // A machine that is too busy for the limits is given more than one try.
+    for tries in 1.. {
+        table.begin(&worker);
+        let id = worker.submit(SubmitRequest::prompt("Say hello.")).unwrap();
+        let ended = over(&worker, &id).await;
+        if ended.outcome.fail_reason.is_none() || tries == 5 {
+            table.line("a request", &worker, Some(&ended));
+            assert!(!ended.text().is_empty());
+            break;
+        }
+    }
 
-    table.begin(&worker);
     let id = stream_some(&worker).await;
+    table.begin(&worker);
     signal(worker.status().pid.unwrap(), Signal::KILL);
-    let ended = finish(&worker, &id).await;
+    let ended = over(&worker, &id).await;
     worker.ready().await.unwrap();
     table.line("SIGKILL in the stream, ready again", &worker, Some(&ended));
     assert_eq!(failed(&ended).0, FailReason::ServerDied);
     assert!(ended.failed().2.contains("signal 9 (SIGKILL)") && ended.outcome.text.len() >= 30, "{ended:?}");
 
-    table.begin(&worker);
     let id = stream_some(&worker).await;
+    table.begin(&worker);
     signal(worker.status().pid.unwrap(), Signal::STOP);
-    let ended = finish(&worker, &id).await;
+    let ended = over(&worker, &id).await;
     table.line("SIGSTOP after the first token", &worker, Some(&ended));
     assert_eq!(failed(&ended).0, FailReason::StallTimeout);
-    reach(&worker, |status| status.restarts == 2).await;
+    reach(&worker, |status| status.state == WorkerState::Running).await;
     worker.ready().await.unwrap();
     table.line("… its slot stays busy, ready again", &worker, None);
 
@@ -168,18 +199,18 @@ async fn the_table_of_the_real_server() {
     let id = worker.submit(SubmitRequest::prompt(long_prompt(2500))).unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     signal(worker.status().pid.unwrap(), Signal::STOP);
-    let ended = finish(&worker, &id).await;
+    let ended = over(&worker, &id).await;
     table.line("SIGSTOP before the first token", &worker, Some(&ended));
     assert!(matches!(failed(&ended).0, FailReason::StallTimeout | FailReason::HeadersTimeout), "{ended:?}");
-    reach(&worker, |status| status.restarts == 3).await;
+    reach(&worker, |status| status.state == WorkerState::Running).await;
     worker.ready().await.unwrap();
     table.line("… its slot stays busy, ready again", &worker, None);
 
-    table.begin(&worker);
     let id = stream_some(&worker).await;
+    table.begin(&worker);
     worker.restart();
     worker.cancel(&id);
-    let ended = finish(&worker, &id).await;
+    let ended = over(&worker, &id).await;
     worker.ready().await.unwrap();
     table.line("restart by hand, and a cancel with it", &worker, Some(&ended));
     assert_eq!(failed(&ended).0, FailReason::WorkerRestarted);
@@ -194,7 +225,7 @@ async fn the_table_of_the_real_server() {
     table.begin(&worker);
     for _ in 0..5 {
         let pid = worker.status().pid.unwrap();
-        table.begin(&worker);
+        table.see(&worker);
         signal(pid, Signal::KILL);
         reach(&worker, |status| status.pid != Some(pid)).await;
         let _ = worker.ready().await;
@@ -202,9 +233,11 @@ async fn the_table_of_the_real_server() {
     assert_eq!(worker.state(), WorkerState::Failed, "{:?}", worker.status());
     table.line("a crash loop: locked out", &worker, None);
     assert!(worker.status().reason.unwrap().contains("after 5 restarts within 10 min"));
+    table.begin(&worker);
     worker.restart();
     worker.ready().await.unwrap();
     table.line("… a restart by hand, ready again", &worker, None);
+    table.begin(&worker);
     worker.stop();
     worker.gone().await;
     table.line("stop", &worker, None);
@@ -228,8 +261,7 @@ async fn a_prompt_that_is_read_slowly_survives_limits_far_shorter() {
     worker.ready().await.unwrap();
     table.begin(&worker);
     let id = worker.submit(SubmitRequest::prompt(long_prompt(tokens))).unwrap();
-    let outcome = worker.wait(&id).await.unwrap();
-    let ended = Ended { outcome, events: Vec::new() };
+    let ended = over(&worker, &id).await;
     table.line(&format!("{tokens} tokens read by one thread, limits of 1 s"), &worker, Some(&ended));
     assert!(!ended.text().is_empty());
     assert!(ended.outcome.usage.as_ref().unwrap().prompt_tokens >= tokens as u64);
