@@ -38,6 +38,7 @@ pub use handle::{Worker, WorkerState};
 pub use http::HttpTransport;
 pub use record::{EventStream, ResultError};
 pub use recording::{Recorder, Recording, RecordingError, Session};
+#[cfg(feature = "cli")]
 pub(crate) use redact::Redactor;
 pub use replay::ReplayTransport;
 pub use submit::{SubmitError, SubmitRequest};
