@@ -48,6 +48,7 @@ pub use project_tools::{ProjectTools, TrustSource};
 pub use record::{EventStream, ResultError};
 pub use recorded_calls::RecordedToolCall;
 pub use recording::{RecordedRequest, Recorder, Recording, RecordingError, Session};
+#[cfg(feature = "cli")]
 pub(crate) use redact::Redactor;
 pub use replay::{ReplayDifference, ReplayOptions, ReplayTransport};
 pub use secrets::{Secrets, holds_redacted, is_secret_name};
