@@ -17,9 +17,7 @@ use super::{CliError, Exit};
 use crate::serve::stub::{GROUPS, Misbehaviour, Received, Scenario, Stub, load};
 use crate::spec::nearest;
 use crate::text::count;
-
-/// Headers that are secrets, and are logged without their values.
-const SECRET: [&str; 4] = ["authorization", "x-api-key", "api-key", "cookie"];
+use crate::worker::is_secret_name;
 
 pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
     let StubListing { list: lists, json } = options.listing;
@@ -48,7 +46,9 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
         }
         if !is_quiet {
             let status = status.map_or_else(|| String::from("-"), |status| status.to_string());
-            say(&clean(&cut(&format!("{} {status}", request.line), 300)));
+            // Without the query, in which some send their key.
+            let (method, path) = (request.method(), request.path());
+            say(&clean(&cut(&format!("{method} {path} {status}"), 300)));
         }
         if let Some(wrong) = wrong {
             say_error(wrong);
@@ -189,7 +189,8 @@ fn log_line(request: &Received, status: Option<u16>, wrong: Option<&str>, starte
         .headers
         .iter()
         .map(|(name, value)| {
-            let shown = if SECRET.contains(&name.as_str()) { "(not logged)" } else { value };
+            let is_secret = is_secret_name(name) || name == "cookie";
+            let shown = if is_secret { "(not logged)" } else { value };
             (name.clone(), json!(shown))
         })
         .collect();

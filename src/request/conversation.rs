@@ -5,15 +5,11 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
+use super::alike::comparable;
 use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::config::RunConfig;
 use crate::chat::{Message, MessageToolCall};
 use crate::spec::{BiosBudget, SystemMessages};
-
-/// How deep JSON inside strings of JSON is looked for.
-const MAX_NESTED_JSON: u32 = 4;
 
 /// One answered call.
 #[derive(Debug)]
@@ -148,49 +144,13 @@ pub(super) fn append_answered(
     }
 }
 
-/// What others said, for telling a call from a quotation: users' texts and tools' results, blanks taken out. A
-/// result is JSON, so its strings are there as the model may write them as well.
+/// What others said, for telling a call from a quotation: users' texts and tools' results, made comparable.
 pub(super) fn said_by_others(conversation: &[Message]) -> Vec<String> {
-    let mut said = Vec::new();
-    for message in conversation {
-        match message {
-            Message::User { content } => said.push(without_blanks(content)),
-            Message::Tool { tool_call_id: _, content } => {
-                said.push(without_blanks(content));
-                collect_json(content, MAX_NESTED_JSON, &mut said);
-            }
-            Message::System { .. } | Message::Assistant { .. } => {}
-        }
-    }
-    said
-}
-
-/// `text` without blanks, so that a quotation laid out anew is still one.
-pub(super) fn without_blanks(text: &str) -> String {
-    text.chars().filter(|ch| !ch.is_whitespace()).collect()
-}
-
-/// The strings of `text` if it is JSON, and of JSON inside them: a page's body often is some.
-fn collect_json(text: &str, levels: u32, into: &mut Vec<String>) {
-    if let Some(left) = levels.checked_sub(1)
-        && let Ok(value) = serde_json::from_str::<Value>(text)
-    {
-        collect_strings(&value, left, into);
-    }
-}
-
-fn collect_strings(value: &Value, levels: u32, into: &mut Vec<String>) {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        Value::String(text) => {
-            into.push(without_blanks(text));
-            if text.trim_start().starts_with(['{', '[', '"']) {
-                collect_json(text, levels, into);
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect_strings(item, levels, into)),
-        Value::Object(members) => members.values().for_each(|item| collect_strings(item, levels, into)),
-    }
+    let said = conversation.iter().filter_map(|message| match message {
+        Message::User { content } | Message::Tool { tool_call_id: _, content } => Some(comparable(content)),
+        Message::System { .. } | Message::Assistant { .. } => None,
+    });
+    said.collect()
 }
 
 fn push_system(messages: &mut Vec<Message>, content: String) {

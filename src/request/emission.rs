@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::conversation::{said_by_others, without_blanks};
+use super::alike::comparable;
+use super::conversation::said_by_others;
 use super::hold_back::{Judge, Judgement};
 use crate::chat::fallback::{Candidate, TextCall};
 use crate::chat::{Message, RawArguments, RawCall};
@@ -112,7 +113,7 @@ impl Judge for TextJudge<'_> {
 
     fn is_quoted(&mut self, excerpt: &str) -> bool {
         let said = self.said.get_or_insert_with(|| said_by_others(self.conversation));
-        let excerpt = without_blanks(excerpt);
+        let excerpt = comparable(excerpt);
         let finder = memchr::memmem::Finder::new(excerpt.as_bytes());
         said.iter().any(|text| finder.find(text.as_bytes()).is_some())
     }

@@ -12,6 +12,7 @@
 //!
 //! Absent: timers, retries, transport, slots (the worker's).
 
+mod alike;
 mod approval;
 mod bios;
 mod budget;

@@ -177,7 +177,8 @@ fn begin(task: &Drive, run: &Run, toolbox: &Toolbox, listed: PendingCall) -> Ope
             let ToolCall { id, name, arguments } = call.clone();
             Line::ToolStarted { at_ms, id, name, arguments: Value::Object(arguments) }
         });
-        match task.script.as_ref().map_or(CallPlan::Run, |script| script.begin_call(&call)) {
+        let allows = task.shared.config.approvals == Approvals::Allow;
+        match task.script.as_ref().map_or(CallPlan::Run, |script| script.begin_call(&call, allows)) {
             CallPlan::Run => call_tool(toolbox, call, context, limit),
             CallPlan::Give(result, wait) => after(wait, Answer::Tool(result)),
             CallPlan::Never => {

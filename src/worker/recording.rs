@@ -196,6 +196,11 @@ impl Line {
                     mask.in_place(text);
                 }
                 session.conversation.iter_mut().for_each(|message| redact_message(message, mask));
+                let RequestOptions { model: _, system_prompt, params, tools: _ } = &mut session.options;
+                if let Some(text) = system_prompt {
+                    mask.in_place(text);
+                }
+                params.values_mut().for_each(|value| mask.value(value));
             }
             Self::Request { body, .. } => mask.value(body),
             Self::Response { location, .. } => location.iter_mut().for_each(|text| mask.in_place(text)),

@@ -1,6 +1,6 @@
 //! The tool calls and approvals of a recorded request: what a call gave, and in which order calls were answered.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ struct State {
     count: HashMap<String, usize>,
     /// Whether the recording tells calls apart.
     has_ids: bool,
+    /// Calls that an approval in the recording allows.
+    approved: HashSet<String>,
 }
 
 /// Something that was answered.
@@ -123,6 +125,7 @@ impl Calls {
             open: HashMap::new(),
             count: HashMap::new(),
             has_ids: request.holds_results(),
+            approved: HashSet::new(),
         }))
     }
 
@@ -145,12 +148,14 @@ impl Script {
 
     /// What a person answered about a call, and after what time. Nobody is asked in a replay.
     pub(in crate::worker) fn approval(&self, id: &str, name: &str) -> (Approval, Option<Duration>) {
-        let calls = self.calls.lock();
+        let mut calls = self.calls.lock();
         let is_of = |answer: &&Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
         match calls.answers.iter().find(is_of) {
             Some(Answer { at_ms, approval: Some(approval), .. }) => {
                 let gap = Duration::from_millis(at_ms.saturating_sub(self.clock().now_ms()));
-                (approval.clone(), self.paced(gap))
+                let approval = approval.clone();
+                calls.approved.insert(id.to_owned());
+                (approval, self.paced(gap))
             }
             Some(_) | None => {
                 drop(calls);
@@ -161,10 +166,12 @@ impl Script {
         }
     }
 
-    /// What is done with a call that begins.
-    pub(in crate::worker) fn begin_call(&self, call: &ToolCall) -> CallPlan {
+    /// What is done with a call that begins. `allows`: calls that need an approval have that of whoever plays. That of a
+    /// recording is the word of whoever wrote it, for what was done then: such a call gives what it gave.
+    pub(in crate::worker) fn begin_call(&self, call: &ToolCall, allows: bool) -> CallPlan {
         let is_stopped = self.stopped().is_some();
         let mut calls = self.calls.lock();
+        let gives = self.options.recorded_tools || (!allows && calls.approved.contains(&call.id));
         let recorded = calls.begun.get_mut(&call.name).and_then(VecDeque::pop_front);
         let count = calls.count.entry(call.name.clone()).or_default();
         *count += 1;
@@ -176,10 +183,10 @@ impl Script {
         let has_ids = calls.has_ids;
         calls.open.insert(call.id.clone(), (place.clone(), recorded.clone()));
         drop(calls);
-        if gave_up && (is_stopped || self.options.recorded_tools) {
+        if gave_up && (is_stopped || gives) {
             return CallPlan::Never;
         }
-        if !self.options.recorded_tools {
+        if !gives {
             return CallPlan::Run;
         }
         let Some(RecordedCall { at_ms, arguments, finished: Some((end_ms, given)), .. }) = recorded else {

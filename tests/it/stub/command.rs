@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use super::client::{ask, hello};
+use super::client::{ask, exchange, hello};
 use crate::support::project::{Ended, Project};
 
 /// A stub that serves, and where.
@@ -88,6 +88,52 @@ fn a_request_that_is_not_as_expected_fails_the_stub() {
             "error: 1 request was not as the scenario expects",
         ]
     );
+}
+
+#[test]
+fn no_header_that_holds_a_secret_is_logged() {
+    let project = Project::new();
+    let stub = Running::start(&project, &["--until-stdin-closes", "--log", "log.jsonl"]);
+    let secret = ["authorization", "Proxy-Authorization", "x-goog-api-key", "X-Auth-Token", "cookie"]
+        .join(": hunter2\r\n");
+    let head = format!(
+        "GET /v1/models?key=hunter2 HTTP/1.1\r\nx-plain: kept\r\n{secret}: hunter2\r\nconnection: close\r\n\r\n"
+    );
+    exchange(stub.address, &head);
+    let (_, said) = stub.end();
+    let log = std::fs::read_to_string(project.path("log.jsonl")).unwrap();
+    assert!(log.contains("kept") && log.contains("/v1/models"), "{log}");
+    assert!(!log.contains("hunter2") && !said.contains("hunter2"), "{log}\n{said}");
+}
+
+/// A scenario comes from anywhere, and what it plays goes to whoever asks.
+#[test]
+fn a_scenario_plays_files_beside_it_and_no_others() {
+    let project = Project::new();
+    project.write("secret.sse", "data: {}\n\n");
+    project.write("s/a/answer.sse", "data: {}\n\n");
+    let outside = project.path("secret.sse").display().to_string();
+    let mut cases =
+        vec![("a/answer.sse", None), ("./a/answer.sse", None), ("a", Some("it is no regular file"))];
+    cases.extend([
+        ("../secret.sse", Some("beside the scenario")),
+        (outside.as_str(), Some("beside the scenario")),
+    ]);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&outside, project.path("s/link.sse")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", project.path("s/endless.sse")).unwrap();
+        cases.extend([
+            ("link.sse", Some("beside the scenario")),
+            ("endless.sse", Some("beside the scenario")),
+        ]);
+    }
+    for (file, wrong) in cases {
+        project.write("s/s.eld", format!("(defscenario :name \"a\" (play \"{file}\"))"));
+        let ended = project.run(&["stub", "s/s.eld", "--quiet", "--", "true"]);
+        assert_eq!(ended.code, Some(if wrong.is_some() { 2 } else { 0 }), "{file}: {ended:?}");
+        assert!(ended.stderr.contains(wrong.unwrap_or_default()), "{file}: {ended:?}");
+    }
 }
 
 #[cfg(unix)]

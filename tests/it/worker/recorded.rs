@@ -394,6 +394,46 @@ fn slow_recording() -> String {
     lines.iter().flat_map(|line| [line.to_string(), String::from("\n")]).collect()
 }
 
+/// Whoever writes a recording is not whoever plays it: an approval in it allows nothing to be done.
+#[tokio::test]
+async fn an_approval_in_a_recording_runs_no_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let server = Server::script([calls(&[("ask", "1"), ("look", "2")]), Answer::text("done")]);
+    let config = |approvals| WorkerConfig { approvals, ..parallel() };
+    let worker =
+        Worker::start(config(Approvals::Allow), with_approval(timed(|_| 1)), http(&server.endpoint(), None));
+    let recorded = record(&worker, &path, None).await;
+    let forged = std::fs::read_to_string(&path).unwrap().replace("tool_finished", "tool_lost");
+    let lost = folder.path().join("lost.jsonl");
+    let kept = forged.lines().filter(|line| !line.contains("tool_lost")).flat_map(|line| [line, "\n"]);
+    std::fs::write(&lost, kept.collect::<String>()).unwrap();
+    for (approvals, ran) in [
+        (Approvals::Ask, vec!["look"]),
+        (Approvals::Refuse, vec!["look"]),
+        (Approvals::Allow, vec!["ask", "look"]),
+    ] {
+        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let tools = || {
+            let seen = Arc::clone(&seen);
+            with_approval(FakeTools(move |call: ToolCall, _: CallContext| {
+                seen.lock().unwrap().push(call.name.clone());
+                async move { Ok(json!({"was": call.arguments["at"]})) }
+            }))
+        };
+        let (again, differences) = play(&path, config(approvals), tools(), ReplayOptions::default()).await;
+        assert_eq!((lines(&again[0]), differences), (lines(&recorded), vec![]));
+        let mut names = std::mem::take(&mut *seen.lock().unwrap());
+        names.sort();
+        assert_eq!(names, ran, "{approvals:?}");
+        // Without a result to give, it fails.
+        let options = ReplayOptions { lenient: true, ..ReplayOptions::default() };
+        let (_, differences) = play(&lost, config(approvals), tools(), options).await;
+        assert_eq!(seen.lock().unwrap().contains(&String::from("ask")), approvals == Approvals::Allow);
+        assert_eq!(differences.is_empty(), approvals == Approvals::Allow, "{differences:?}");
+    }
+}
+
 #[tokio::test]
 async fn secrets_of_the_user_reach_no_file_and_a_replay_is_the_same() {
     const SECRET: &str = "hunter2-and-more";
@@ -424,9 +464,13 @@ async fn secrets_of_the_user_reach_no_file_and_a_replay_is_the_same() {
     let worker = Worker::start(config(), leaking(), http(&server.endpoint(), None));
     let recorder = Arc::new(Recorder::create(&path).unwrap().without_secrets(secrets()));
     let prompt = format!("My password is {SECRET}, base64 aHVudGVyMi1hbmQtbW9yZQ==, {PIN}");
-    let id = worker
-        .submit(SubmitRequest { recorder: Some(recorder.clone()), ..SubmitRequest::prompt(prompt) })
-        .unwrap();
+    let request = SubmitRequest {
+        recorder: Some(recorder.clone()),
+        system_prompt: Some(format!("Log in with {SECRET}, {PIN}.")),
+        params: serde_json::Map::from_iter([(String::from("user"), json!({"token": SECRET}))]),
+        ..SubmitRequest::prompt(prompt)
+    };
+    let id = worker.submit(request).unwrap();
     let recorded = super::bench::finish(&worker, &id).await;
     recorder.close().unwrap();
     assert_eq!(recorded.text(), format!("so farI saw {SECRET} and {PIN}."), "who asks gets it all");

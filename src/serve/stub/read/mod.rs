@@ -19,6 +19,9 @@ use form::{Entry, Form, Reader, is_form, word_of};
 use reply::reply;
 use words::condition;
 
+/// No file that is played is larger, in bytes.
+const MAX_PLAYED: u64 = 64 << 20;
+
 /// Gives the content of a file that a scenario plays, or says why not.
 type Open<'o> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'o;
 
@@ -40,7 +43,25 @@ pub fn load(path: &Path) -> Result<Vec<Scenario>, ScenarioError> {
     let bytes = std::fs::read(path).map_err(|error| unreadable(format!("cannot be read: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable(String::from("is not UTF-8")))?;
     let folder = path.parent().unwrap_or(Path::new("."));
-    read(&name, &text, &|file| std::fs::read(folder.join(file)).map_err(|error| error.to_string()))
+    read(&name, &text, &|file| play_from(folder, file))
+}
+
+/// A file that lies in `folder`: what a scenario plays goes to whoever asks, and the scenario may be anybody's.
+fn play_from(folder: &Path, file: &str) -> Result<Vec<u8>, String> {
+    let told = |error: std::io::Error| error.to_string();
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let path = folder.join(file).canonicalize().map_err(told)?;
+    if !path.starts_with(folder.canonicalize().map_err(told)?) {
+        return Err(String::from("it does not lie beside the scenario, or below"));
+    }
+    let about = std::fs::metadata(&path).map_err(told)?;
+    if !about.is_file() {
+        return Err(String::from("it is no regular file"));
+    }
+    if about.len() > MAX_PLAYED {
+        return Err(format!("it is larger than {} MiB", MAX_PLAYED >> 20));
+    }
+    std::fs::read(path).map_err(told)
 }
 
 /// Reads the scenarios of `text`, which messages call `name`; `open` gives the content of a file that they play.
