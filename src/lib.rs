@@ -21,6 +21,20 @@
 //! | [`worker`] | the tokio driver: slots, timers, transport, record and replay |
 //! | [`serve`] | servers of ours: the stub, a scripted model's server for tests |
 //! | `cli` | the `deftool` command, with the feature `cli` |
+//!
+//! # The main job, embedded
+//!
+//! ```no_run
+//! # async fn main_job() -> Result<(), Box<dyn std::error::Error>> {
+//! let worker = deftool::Worker::open("path/to/project").start().await?;
+//! let outcome = worker.ask("What is the weather in Paris?").await?;
+//! println!("{}", outcome.text);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Own tools implement [`ToolRunner`], an own model side [`Transport`], an own first system message [`BiosProvider`].
+//! `default-features = false` leaves the command line out.
 
 pub mod text;
 
@@ -48,3 +62,7 @@ pub mod serve;
 
 #[cfg(feature = "cli")]
 pub mod cli;
+
+pub use request::{BiosProvider, Outcome};
+pub use tool::ToolRunner;
+pub use worker::{SubmitRequest, Transport, Worker};

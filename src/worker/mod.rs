@@ -9,6 +9,7 @@
 //! request ends, and its text is kept; no secret passes the transport upward.
 
 mod calls;
+mod choose;
 mod clock;
 mod compare;
 mod config;
@@ -20,6 +21,7 @@ mod endpoint;
 mod examine;
 mod handle;
 mod http;
+mod open;
 mod probe;
 mod project_tools;
 mod record;
@@ -34,8 +36,10 @@ mod submit;
 mod toolbox;
 mod transport;
 mod turn;
+mod wishes;
 
 pub use calls::Approvals;
+pub use choose::{ChooseError, choose_worker};
 pub use compare::{Change, Difference};
 pub use config::WorkerConfig;
 pub use detect::{Detected, Evidence};
@@ -43,6 +47,7 @@ pub use endpoint::{Endpoint, EndpointError, EndpointOptions, find_endpoint};
 pub use examine::{Examination, ExamineOptions, Model, examine_endpoint};
 pub use handle::Worker;
 pub use http::HttpTransport;
+pub use open::{AskError, OpenError, OpenWorker};
 pub use probe::ProbeError;
 pub use project_tools::{ProjectTools, TrustSource};
 pub use record::{EventStream, ResultError};
@@ -59,3 +64,4 @@ pub use server::{
 pub use submit::{Origin, SubmitError, SubmitRequest};
 pub use toolbox::{ToolSource, Toolbox};
 pub use transport::{Incoming, Look, Outgoing, Page, Transport, TransportError};
+pub use wishes::{key_wish, key_wishes, server_wish, server_wishes};

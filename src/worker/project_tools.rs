@@ -42,10 +42,10 @@ impl ProjectTools {
     pub fn new(
         project: LiveProject,
         worker: WorkerSpec,
-        trust: impl TrustSource + 'static,
+        trust: Box<dyn TrustSource>,
         scripts: Arc<ScriptRunner>,
     ) -> Self {
-        Self { project, worker, trust: Box::new(trust), scripts, cached: Mutex::default() }
+        Self { project, worker, trust, scripts, cached: Mutex::default() }
     }
 
     /// The project.

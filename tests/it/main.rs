@@ -24,6 +24,7 @@ mod import;
 mod inputs;
 mod isolate;
 mod lang;
+mod library;
 mod live;
 mod llama_cpp;
 mod lost;

@@ -5,8 +5,6 @@
 //! permissions: scripts may change, a permission that is not in the set is asked about again.
 
 mod ask;
-mod key;
-mod server;
 mod state;
 mod store;
 
@@ -14,9 +12,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
+pub(super) use crate::worker::{key_wish, key_wishes, server_wish, server_wishes};
 pub(super) use ask::{ProjectTrust, not_remembered};
-pub(super) use key::{key_wish, key_wishes};
-pub(super) use server::{server_wish, server_wishes};
 pub(super) use state::{doubt, state_folder};
 pub(super) use store::{Projects, Store, StoreError};
 

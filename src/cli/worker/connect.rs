@@ -6,9 +6,7 @@ use super::{api_key, environment, managed};
 use crate::cli::CliError;
 use crate::cli::args::WorkerOptions;
 use crate::spec::WorkerSpec;
-use crate::worker::{
-    EndpointError, EndpointOptions, HttpTransport, ToolSource, Worker, WorkerConfig, find_endpoint,
-};
+use crate::worker::{EndpointOptions, ToolSource, Worker, WorkerConfig};
 
 /// Settles the endpoint and starts the worker.
 ///
@@ -33,15 +31,12 @@ pub(in crate::cli) async fn connect(
         .await;
     }
     let configured = options.endpoint.clone().or_else(|| spec.endpoint.clone());
-    let endpoint = find_endpoint(EndpointOptions {
+    let options = EndpointOptions {
         endpoint: configured.or_else(|| environment("OPENAI_BASE_URL")),
         model: options.model.clone().or_else(|| spec.model.clone()),
-        key: key.clone(),
+        key,
         connect: spec.timers.connect,
         dialect: spec.dialect,
-    })
-    .await?;
-    let transport =
-        HttpTransport::new(&endpoint.base, key, spec.timers.connect).map_err(EndpointError::Invalid)?;
-    Ok(Worker::start(config.at(&endpoint), tools, Arc::new(transport)))
+    };
+    Ok(Worker::connect(config, tools, options).await?)
 }

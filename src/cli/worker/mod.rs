@@ -20,7 +20,7 @@ use crate::diagnostic::render::render_concise;
 use crate::project::{Generation, LiveProject, find_root, read_bios, wishes};
 use crate::request::BiosTemplate;
 use crate::spec::WorkerSpec;
-use crate::worker::{ProjectTools, WorkerConfig};
+use crate::worker::{ChooseError, ProjectTools, WorkerConfig};
 
 /// Errors of specs beyond this many are only counted: `check` is for them.
 const MAX_TOLD: usize = 5;
@@ -60,7 +60,7 @@ pub(super) fn choose(
     }
     let trust = ProjectTrust::settle(&root, wanted, scripts.trust)?;
     let scripts = engine::start(scripts)?;
-    let tools = Arc::new(ProjectTools::new(project, spec.clone(), trust, scripts));
+    let tools = Arc::new(ProjectTools::new(project, spec.clone(), Box::new(trust), scripts));
     let mut config = WorkerConfig::of_spec(&spec);
     if let Some(text) = read_bios(&root, &spec).map_err(CliError::Usage)? {
         config.bios = Arc::new(BiosTemplate { text });
@@ -96,33 +96,9 @@ pub(super) fn choose_worker(
     generation: &Generation,
 ) -> Result<WorkerSpec, CliError> {
     let load = &generation.load;
-    let names =
-        || load.workers.iter().map(|worker| worker.name.value.as_str()).collect::<Vec<_>>().join(", ");
     let recorded = recorded.filter(|name| load.workers.iter().any(|worker| worker.name.value == *name));
-    let chosen = match (named.or(recorded), load.workers.as_slice()) {
-        (Some(name), workers) => {
-            let found = workers.iter().find(|worker| worker.name.value == name);
-            found.ok_or_else(|| {
-                let known = if workers.is_empty() {
-                    String::from("the project has none")
-                } else {
-                    format!("there are: {}", names())
-                };
-                CliError::Usage(format!("no worker called `{name}`; {known}"))
-            })?
-        }
-        (None, []) => return Ok(WorkerSpec::named("default")),
-        (None, [only]) => only,
-        (None, _) => {
-            return Err(CliError::Usage(format!(
-                "the project has several workers ({}); choose one with --worker NAME",
-                names()
-            )));
-        }
-    };
-    if !chosen.valid {
-        let message = format!("the worker `{}` has errors; see `deftool check`", chosen.name.value);
-        return Err(CliError::Usage(message));
-    }
-    Ok(chosen.clone())
+    crate::worker::choose_worker(load, named.or(recorded)).map_err(|error| {
+        let advice = if matches!(error, ChooseError::Several { .. }) { " with --worker NAME" } else { "" };
+        CliError::Usage(format!("{error}{advice}"))
+    })
 }

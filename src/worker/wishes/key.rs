@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use url::Url;
+use reqwest::Url;
 
 use crate::project::{Grants, Load, Wish};
 use crate::spec::WorkerSpec;
@@ -13,7 +13,7 @@ use crate::text::Location;
 
 /// What `worker` wants; `named` is the endpoint that the user named in place of the spec's. Whether the variable is set is
 /// the caller's to ask.
-pub(in crate::cli) fn key_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>) -> Option<Wish> {
+pub fn key_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>) -> Option<Wish> {
     // A server that the worker starts is trusted as a whole.
     let server = if named.is_some() || worker.server.is_some() { None } else { worker.endpoint.as_deref() };
     let is_default = worker.api_key_env == WorkerSpec::named("").api_key_env;
@@ -31,7 +31,7 @@ pub(in crate::cli) fn key_wish(load: &Load, worker: &WorkerSpec, named: Option<&
 }
 
 /// What the workers of a project want, as far as `is_set` says that a variable is set.
-pub(in crate::cli) fn key_wishes(load: &Load, is_set: impl Fn(&str) -> bool) -> Vec<Wish> {
+pub fn key_wishes(load: &Load, is_set: impl Fn(&str) -> bool) -> Vec<Wish> {
     let workers = load.workers.iter().filter(|worker| worker.valid && is_set(&worker.api_key_env));
     workers.filter_map(|worker| key_wish(load, worker, None)).collect()
 }

@@ -10,7 +10,7 @@ use crate::spec::{ServerSpec, WorkerSpec};
 use crate::text::Location;
 
 /// What `worker` wants to start; nothing where the user named an endpoint in its place.
-pub(in crate::cli) fn server_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>) -> Option<Wish> {
+pub fn server_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>) -> Option<Wish> {
     let server = worker.server.as_ref().filter(|_| named.is_none())?;
     let grants = Grants { server: BTreeSet::from([written(server)]), ..Grants::default() };
     let at = worker.source.map(|source| Location { source, span: worker.name.span });
@@ -19,7 +19,7 @@ pub(in crate::cli) fn server_wish(load: &Load, worker: &WorkerSpec, named: Optio
 }
 
 /// What the workers of a project want to start.
-pub(in crate::cli) fn server_wishes(load: &Load) -> Vec<Wish> {
+pub fn server_wishes(load: &Load) -> Vec<Wish> {
     load.workers
         .iter()
         .filter(|worker| worker.valid)

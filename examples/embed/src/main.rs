@@ -1,0 +1,15 @@
+//! The main job in ten lines: the tools of a project, a model's server, one question.
+
+use deftool::Worker;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(project), Some(prompt)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: embed PROJECT PROMPT; the server is OPENAI_BASE_URL".into());
+    };
+    let worker = Worker::open(project).start().await?;
+    let outcome = worker.ask(prompt).await?;
+    println!("{}", outcome.text);
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! The library's front door: a project's worker opened by a program, without the command.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+
+use deftool::Worker;
+use deftool::project::{Grants, Trust};
+use deftool::request::{BiosContext, BiosProvider, FinalState};
+use deftool::worker::OpenError;
+
+use crate::support::project::Project;
+use crate::support::server::{Answer, Server};
+
+fn quickstart() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart")
+}
+
+#[tokio::test]
+async fn a_project_answers_in_three_lines() {
+    let call = [("get_weather", r#"{"location": "Paris", "unit": "celsius"}"#)];
+    let server = Server::script([Answer::calls(&call), Answer::text("It is warm.")]);
+    let worker = Worker::open(quickstart()).endpoint(server.endpoint()).start().await.unwrap();
+    let outcome = worker.ask("What is the weather in Paris?").await.unwrap();
+    assert_eq!((outcome.state, outcome.text.as_str()), (FinalState::Completed, "It is warm."));
+    assert_eq!(outcome.tool_iterations, 1);
+    let result = server.posts()[1].body["messages"].as_array().unwrap().last().unwrap().clone();
+    assert!(result["content"].as_str().unwrap().contains("\"temperature\":21"), "{result}");
+}
+
+#[derive(Debug)]
+struct Own;
+
+impl BiosProvider for Own {
+    fn bios(&self, context: &BiosContext<'_>) -> String {
+        format!("own {}", context.worker)
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_wins_over_the_spec() {
+    let project =
+        Project::with_worker(r#"(defworker :name "w" :endpoint "http://127.0.0.1:1/v1" :model "spec")"#);
+    let server = Server::script([Answer::text("hi")]);
+    let open = Worker::open(project.path("specs")).worker("w").endpoint(server.endpoint());
+    let worker = open.model("mine").api_key("key-of-mine").bios(Own).start().await.unwrap();
+    assert_eq!(worker.ask("hello").await.unwrap().text, "hi");
+    let post = &server.posts()[0];
+    assert_eq!(post.body["model"], "mine");
+    assert_eq!(post.body["messages"][0]["content"], "own w");
+}
+
+#[tokio::test]
+async fn what_a_spec_wants_beyond_its_files_is_refused_until_it_is_trusted() {
+    let wants = r#"(defworker :name "w" :server (:command ["no-such-server-program" "{port}"]))"#;
+    let project = Project::with_worker(wants);
+    let refused = Worker::open(project.path("")).start().await.unwrap_err();
+    assert!(matches!(refused, OpenError::NotTrusted { .. }), "{refused}");
+    assert!(refused.to_string().contains("no-such-server-program"), "{refused}");
+    let little = Trust::Only(std::sync::Arc::new(Grants::default()));
+    let refused = Worker::open(project.path("")).trust(little).start().await.unwrap_err();
+    assert!(matches!(refused, OpenError::NotTrusted { .. }), "{refused}");
+    let unguarded = Worker::open(project.path("")).trust(Trust::Everything).start().await.unwrap_err();
+    assert!(matches!(unguarded, OpenError::NoGuard), "{unguarded}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Worker::open(folder.path()).start().await.unwrap_err();
+    assert!(matches!(error, OpenError::Project(_)), "{error}");
+    let two = Project::with_worker(r#"(defworker :name "a") (defworker :name "b")"#);
+    let error = Worker::open(two.path("")).start().await.unwrap_err();
+    assert!(error.to_string().contains("a, b"), "{error}");
+    let error = Worker::open(two.path("")).worker("c").start().await.unwrap_err();
+    assert!(error.to_string().contains("no worker called `c`"), "{error}");
+    let error = Worker::open(two.path("")).worker("a").endpoint("nonsense").start().await.unwrap_err();
+    assert!(matches!(error, OpenError::Endpoint(_)), "{error}");
+}
