@@ -22,8 +22,8 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         return Err(CliError::Usage(String::from(message)));
     }
     let recording = options.replay.as_deref().map(Recording::read).transpose()?;
-    let Chosen { spec, tools, config } =
-        worker::choose(&options.worker, &options.scripts, recording.is_some())?;
+    let recorded = recording.as_ref().map(recorded_worker);
+    let Chosen { spec, tools, config } = worker::choose(&options.worker, &options.scripts, recorded)?;
     let mut secrets = secrets(&options.redact, tools.project().current().tools())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
@@ -101,6 +101,11 @@ fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
         return Err(CliError::Usage(format!("the prompt{place} is empty")));
     }
     Ok(Some(text))
+}
+
+/// The worker that recorded; empty where the recording does not say.
+fn recorded_worker(recording: &Recording) -> &str {
+    recording.requests().first().map_or("", |request| &request.session.worker)
 }
 
 /// A body that differs ends a strict replay, and was told as its failure.

@@ -138,7 +138,8 @@ impl Show {
             return;
         }
         let spinner = self.spinner.get_or_insert_with(|| {
-            let spinner = ProgressBar::new_spinner();
+            // It is drawn as soon as it moves, and has to say something then.
+            let spinner = ProgressBar::new_spinner().with_message(clean(what));
             if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
                 spinner.set_style(style);
             }

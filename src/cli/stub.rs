@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Read, Write as _};
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
@@ -18,6 +18,9 @@ use crate::serve::stub::{GROUPS, Misbehaviour, Received, Scenario, Stub, load};
 use crate::spec::nearest;
 use crate::text::count;
 use crate::worker::is_secret_name;
+
+/// After Ctrl-C, which a terminal sends to the command, too, it has this long to end by itself.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
     let StubListing { list: lists, json } = options.listing;
@@ -60,13 +63,13 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
         .map_err(|error| CliError::Usage(format!("cannot listen at {address}: {error}")))?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let is_well = runtime.block_on(async {
+    let exit = runtime.block_on(async {
         // Whoever reads READY may send a signal at once.
         let mut signals = Signals::listen().map_err(CliError::Runtime)?;
         if options.command.is_empty() {
             print(&format!("READY {}\n", stub.endpoint()));
             until_told(&mut signals, options.until_stdin_closes).await;
-            return Ok(true);
+            return Ok(Exit::Clean);
         }
         run_command(&options.command, &stub, key.as_deref(), &mut signals).await
     })?;
@@ -74,7 +77,7 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
     if !failures.is_empty() {
         say_error(&format!("{} not as the scenario expects", were(failures.len())));
     }
-    Ok(if is_well && failures.is_empty() { Exit::Clean } else { Exit::Failed })
+    Ok(if exit == Exit::Clean && !failures.is_empty() { Exit::Failed } else { exit })
 }
 
 fn were(failures: usize) -> String {
@@ -148,14 +151,14 @@ async fn until_told(signals: &mut Signals, by_stdin: bool) {
     }
 }
 
-/// Runs a command that finds the stub by its environment; whether it ended well.
+/// Runs a command that finds the stub by its environment; how it ended.
 async fn run_command(
     words: &[OsString],
     stub: &Stub,
     key: Option<&str>,
     signals: &mut Signals,
-) -> Result<bool, CliError> {
-    let Some((program, arguments)) = words.split_first() else { return Ok(true) };
+) -> Result<Exit, CliError> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(Exit::Clean) };
     let shown = program.to_string_lossy().into_owned();
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).env("OPENAI_BASE_URL", stub.endpoint()).kill_on_drop(true);
@@ -177,9 +180,16 @@ async fn run_command(
             if !status.success() {
                 say_error(&format!("`{shown}` ended with {status}"));
             }
-            Ok(status.success())
+            Ok(if status.success() { Exit::Clean } else { Exit::Failed })
         }
-        () = signals.next() => Ok(false),
+        () = signals.next() => {
+            // It is served on, so that it can say what it has; who asks twice does not want to wait.
+            tokio::select! {
+                _ = tokio::time::timeout(LAST_WORDS, child.wait()) => {}
+                () = signals.next() => {}
+            }
+            Ok(Exit::Interrupted)
+        }
     }
 }
 

@@ -239,3 +239,18 @@ fn the_examples_of_host_functions_run() {
         }
     }
 }
+
+/// The tables of `docs/worker.md` are written by hand: they leave no key out and have none that is not there.
+#[test]
+fn the_page_on_workers_has_every_key_of_a_worker_and_no_other() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = fs::read_to_string(root.join("src/spec/lower/worker.rs")).unwrap();
+    let list = source.split("const WORKER_KEYS").nth(1).unwrap().split("];").next().unwrap();
+    let mut keys: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+    let page = fs::read_to_string(root.join("docs/worker.md")).unwrap();
+    let cells = page.lines().filter_map(|line| line.strip_prefix("| `:")?.split(" | ").next());
+    let mut told: Vec<&str> = cells.flat_map(|cell| cell.trim_end_matches('`').split("`, `:")).collect();
+    keys.sort_unstable();
+    told.sort_unstable();
+    assert_eq!(told, keys);
+}

@@ -82,6 +82,12 @@ fn folders_and_files_are_played_and_each_is_one_line() {
         "1000",
     ]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Done.\n"), "{ended:?}");
+    // The worker is the one that recorded, here as there; one that is named wins, and nothing is summed up where it is none.
+    let ended = project.run(&["run", "--replay", "sessions/deep/b.jsonl", "--replay-tools"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Done.\n"), "{ended:?}");
+    let ended = project.run(&["replay", "sessions", "--worker", "u"]);
+    assert_eq!(ended.code, Some(2));
+    assert_eq!(ended.stderr, "error: no worker called `u`; there are: w, v\n");
     let ended = project.run(&["replay", "scripts"]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("no recording in scripts"), "{}", ended.stderr);

@@ -30,7 +30,7 @@ use session::{Line, Session, SessionFile};
 use talk::{Next, Talk};
 
 pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
-    let Chosen { spec, tools, config } = worker::choose(&options.worker, &options.scripts, false)?;
+    let Chosen { spec, tools, config } = worker::choose(&options.worker, &options.scripts, None)?;
     let place = locate(options.worker.project.as_deref())?;
     let root = find_root(&place.folder)?;
     let key = api_key(&spec);

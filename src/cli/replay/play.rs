@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::files;
-use crate::cli::args::{ReplayOptions as Options, WorkerOptions};
+use crate::cli::args::ReplayOptions as Options;
 use crate::cli::output::{clean, paint, print_json, print_painted, say};
 use crate::cli::secrets::secrets;
 use crate::cli::trust::ProjectTrust;
@@ -97,13 +97,14 @@ pub(super) fn run(options: &Options) -> Result<Exit, CliError> {
     });
     // What a stopped script left behind is not waited for.
     runtime.shutdown_timeout(Duration::from_millis(100));
+    let is_over = ended?;
     let summary = Summary::of(&played);
     if options.json {
         print_json(&Report { summary: &summary, recordings: &played }, true);
-    } else {
+    } else if !played.is_empty() {
         say(&summary.describe());
     }
-    Ok(match ended? {
+    Ok(match is_over {
         false => Exit::Interrupted,
         true if summary.failed > 0 || (summary.differs > 0 && !options.replay_lenient) => Exit::Failed,
         true => Exit::Clean,
@@ -153,8 +154,8 @@ impl<'o> Project<'o> {
             return Ok(played);
         }
         let is_whole = requests.iter().all(RecordedRequest::is_whole);
-        let name = requests.first().map(|request| request.session.worker.clone()).unwrap_or_default();
-        let spec = self.worker(&name)?;
+        let recorded = requests.first().map(|request| request.session.worker.as_str());
+        let spec = choose_worker(self.options.worker.as_deref(), recorded, &self.generation)?;
         let replay = Arc::new(ReplayTransport::with(recording, self.replay_options(&spec)?));
         let is_cut = self.submit_all(&spec, &replay).await;
         played.differences = replay.differences();
@@ -197,15 +198,6 @@ impl<'o> Project<'o> {
             }
         }
         is_cut
-    }
-
-    /// The worker that is named, or the one that recorded, or the only one.
-    fn worker(&self, recorded: &str) -> Result<WorkerSpec, CliError> {
-        let is_known = self.generation.load.workers.iter().any(|worker| worker.name.value == recorded);
-        let recorded = is_known.then(|| recorded.to_owned());
-        let worker = self.options.worker.clone().or(recorded);
-        let options = WorkerOptions { worker, endpoint: None, model: None, project: None };
-        choose_worker(&options, &self.generation)
     }
 
     fn replay_options(&self, spec: &WorkerSpec) -> Result<ReplayOptions, CliError> {

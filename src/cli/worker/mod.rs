@@ -32,21 +32,23 @@ pub(super) struct Chosen {
     pub(super) config: WorkerConfig,
 }
 
-/// Opens the project and chooses its worker. `is_offline`: nothing will be sent, so that no key is asked about.
+/// Opens the project and chooses its worker. `recorded`: the worker of the recording that is played; nothing will be sent
+/// then, so that no key is asked about.
 ///
 /// # Errors
 /// When there is no project or no such worker, or the user does not trust it.
 pub(super) fn choose(
     options: &WorkerOptions,
     scripts: &ScriptOptions,
-    is_offline: bool,
+    recorded: Option<&str>,
 ) -> Result<Chosen, CliError> {
     let place = locate(options.project.as_deref())?;
     let root = find_root(&place.folder)?;
     let project = LiveProject::open(&root, &place.current, None)?;
     let generation = project.current();
     tell_errors(&generation);
-    let spec = choose_worker(options, &generation)?;
+    let is_offline = recorded.is_some();
+    let spec = choose_worker(options.worker.as_deref(), recorded, &generation)?;
     let offered = generation.tool_set(&spec);
     let mut wanted =
         wishes(&generation.load, offered.iter().filter_map(|entry| generation.tool(&entry.name)));
@@ -87,12 +89,15 @@ pub(super) fn tell_errors(generation: &Generation) {
     }
 }
 
-/// The worker that was named, the only one, or the implicit one.
+/// The worker that was named, the one that recorded, the only one, or the implicit one.
 pub(super) fn choose_worker(
-    options: &WorkerOptions,
+    named: Option<&str>,
+    recorded: Option<&str>,
     generation: &Generation,
 ) -> Result<WorkerSpec, CliError> {
-    crate::worker::choose_worker(&generation.load, options.worker.as_deref()).map_err(|error| {
+    let load = &generation.load;
+    let recorded = recorded.filter(|name| load.workers.iter().any(|worker| worker.name.value == *name));
+    crate::worker::choose_worker(load, named.or(recorded)).map_err(|error| {
         let advice = if matches!(error, ChooseError::Several { .. }) { " with --worker NAME" } else { "" };
         CliError::Usage(format!("{error}{advice}"))
     })

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::{ask, exchange, hello};
 use crate::support::project::{Ended, Project};
+use crate::support::terminal::{Piped, Terminal};
 
 /// A stub that serves, and where.
 struct Running {
@@ -165,6 +166,27 @@ fn a_command_runs_with_the_stub_and_ends_it() {
     let ended = project.run(&["stub", "--quiet", "--", "sh", "-c", "exit 3"]);
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("`sh` ended with exit status: 3"), "{ended:?}");
+}
+
+/// Ctrl-C on a terminal is for both of them: the command says its last words, and neither is left.
+#[test]
+fn an_interrupted_command_ends_by_itself_and_the_stub_with_it() {
+    let project = Project::new();
+    project.write(
+        "s.eld",
+        "(defscenario :name \"a\" (reply :text \"Once upon a time there was a stub.\" :chunk 4 :every \"1s\"))",
+    );
+    let binary = env!("CARGO_BIN_EXE_deftool");
+    let arguments = ["stub", "s.eld", "--quiet", "--", binary, "run", "tell me a story"];
+    let mut terminal = Terminal::start(&project, &arguments, Piped::Nothing);
+    // Whoever waits says for what, from the first moment on.
+    terminal.wait_for("waiting for the model");
+    assert!(!terminal.said().contains("  0s"), "{}", terminal.said());
+    terminal.wait_for("Once");
+    terminal.type_text("\u{3}");
+    let ended = terminal.end();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(ended.stderr.contains("canceled; the text so far is kept"), "{ended:?}");
 }
 
 /// A handful through the whole of it: exit codes and what people read.
