@@ -134,7 +134,7 @@ impl Turn<'_> {
             }
             task.write_data(&bytes);
             timers.saw_bytes(&events);
-            if timers.any_token() {
+            if timers.any_token() || decoder.has_finish_reason() {
                 open.exchange.settle();
             }
             // A replay ends where the recording ends.

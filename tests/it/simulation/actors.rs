@@ -9,7 +9,7 @@ use std::time::Duration;
 use deftool::chat::Api;
 use deftool::request::{Approval, Event};
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
-use deftool::worker::{Incoming, Outgoing, ToolSource, Toolbox, Transport, TransportError};
+use deftool::worker::{Incoming, Look, Outgoing, Page, ToolSource, Toolbox, Transport, TransportError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
@@ -41,6 +41,18 @@ impl Transport for Server {
         async move { self.answer(outgoing).await }.boxed()
     }
 
+    fn look(&self, page: Page) -> BoxFuture<'_, Look> {
+        async move {
+            let (after, look) = self.0.begin_look(page);
+            if !after.is_zero() {
+                sleep(after).await;
+            }
+            self.0.end_look(page, &look);
+            look
+        }
+        .boxed()
+    }
+
     fn url(&self, _: Api) -> &'static str {
         "http://simulated/v1/chat/completions"
     }
@@ -56,6 +68,9 @@ impl Server {
             None => std::future::pending().await,
         }
         let message = String::from("as the script says");
+        if matches!(script.head, Head::Refused | Head::Unreachable | Head::Broken) {
+            self.0.connection_fails(number);
+        }
         let (status, retry_after) = match script.head {
             Head::Panics => resume_unwind(Box::new("a bug of the transport's")),
             Head::Refused => return Err(TransportError::Connect { message, refused: true }),

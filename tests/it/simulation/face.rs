@@ -103,6 +103,15 @@ impl Face {
         self.worker.in_flight() + usize::from(leaked)
     }
 
+    /// Slots that are kept back.
+    pub(super) fn draining(&self) -> usize {
+        if self.fault == Some(Fault::HideDrains) { 0 } else { self.worker.draining() }
+    }
+
+    pub(super) async fn drained(&self) {
+        self.worker.drained().await;
+    }
+
     pub(super) fn events(&self, id: &str, offset: usize) -> Option<Reader> {
         let stream = self.worker.events(id, offset)?;
         let fault = self.fault.filter(|_| offset == 0);

@@ -9,6 +9,8 @@ pub(super) enum Fault {
     /// A reader gets the last event a day late.
     EndLate,
     LeakSlot,
+    /// It is told that nothing is kept back.
+    HideDrains,
     /// The budget is told smaller than it is.
     Overspend,
     /// A status says less text than before, now and then.
@@ -42,9 +44,10 @@ pub(super) enum Fault {
 }
 
 /// Every fault and the law that it breaks.
-const BREAKS: [(Fault, Law); 18] = [
+const BREAKS: [(Fault, Law); 19] = [
     (Fault::EndLate, Law::Ends),
     (Fault::LeakSlot, Law::Slots),
+    (Fault::HideDrains, Law::Drains),
     (Fault::Overspend, Law::Budget),
     (Fault::ShrinkText, Law::Grows),
     (Fault::MoveOn, Law::Settled),

@@ -7,6 +7,9 @@ pub(super) enum Law {
     Ends,
     /// No more requests than slots; one is refused only when all are taken; every slot is given back, at once.
     Slots,
+    /// A slot is kept back where a request was given up before its first token, and no other; until the server shows an
+    /// idle one, or its time is over.
+    Drains,
     /// The tool budget is never overshot, and is told unit by unit.
     Budget,
     /// What is told of a request's text only grows.
@@ -43,9 +46,10 @@ pub(super) enum Law {
 }
 
 impl Law {
-    pub(super) const ALL: [Self; 18] = [
+    pub(super) const ALL: [Self; 19] = [
         Self::Ends,
         Self::Slots,
+        Self::Drains,
         Self::Budget,
         Self::Grows,
         Self::Settled,

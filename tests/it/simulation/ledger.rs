@@ -10,7 +10,9 @@ use deftool::tool::ToolErrorKind;
 use serde_json::Value;
 
 use super::laws::{Broken, Law};
+use super::pages::Drains;
 use super::script::{Frame, Head, Script};
+use super::swaps::Forms;
 use super::tools::Generation;
 
 /// Timers fire on whole milliseconds, the one after their time.
@@ -26,6 +28,11 @@ pub(super) struct Ledger {
     pub(super) trace: Option<Vec<String>>,
     /// When the source of the tools last panicked.
     pub(super) source_panicked: Option<Duration>,
+    /// Slots that must be kept back.
+    pub(super) drains: Drains,
+    pub(super) was_stopped: bool,
+    /// Forms that the server took: later requests begin with them.
+    pub(super) learned: Forms,
     /// Somebody submits just now, and may be asked nothing.
     pub(super) in_submit: bool,
     /// The first law that did not hold.
@@ -45,6 +52,15 @@ impl Ledger {
         }
     }
 
+    /// The server took the form of a request.
+    pub(super) fn learn(&mut self, number: usize) {
+        let Some(case) = self.cases.get(&number) else { return };
+        let last = case.turns.last().and_then(|turn| turn.exchanges.last());
+        if last.is_some_and(|exchange| exchange.streams && exchange.script.head == Head::Ok) {
+            self.learned.extend(case.forms.iter().copied());
+        }
+    }
+
     pub(super) fn count(&mut self, feature: impl Into<String>) {
         *self.features.entry(feature.into()).or_default() += 1;
     }
@@ -56,6 +72,8 @@ impl Ledger {
 pub(super) struct Case {
     pub(super) id: String,
     pub(super) turns: Vec<Turn>,
+    /// The forms that it has taken.
+    pub(super) forms: Forms,
     /// Every call that was executed and, once it has one, its result.
     pub(super) executed: BTreeMap<String, Option<Value>>,
     pub(super) allowed: BTreeSet<String>,
@@ -92,6 +110,8 @@ pub(super) struct Turn {
 /// One request to the server and what came of it.
 pub(super) struct Exchange {
     pub(super) attempt: u32,
+    /// How often the same was sent before; another form of it is not the same.
+    pub(super) retries: u32,
     pub(super) body: Value,
     pub(super) streams: bool,
     pub(super) script: Script,
@@ -100,14 +120,18 @@ pub(super) struct Exchange {
     /// Text in them, in bytes.
     pub(super) text: usize,
     pub(super) any_byte: bool,
+    /// A head is there, or none will be, after which nothing works on it any more.
+    pub(super) is_answered: bool,
+    /// The body has ended.
+    pub(super) is_over: bool,
     /// How often token counts were told.
     pub(super) usages: u64,
-    clock: StreamClock,
+    pub(super) clock: StreamClock,
 }
 
 /// The timers of a stream, as the laws reckon them.
 #[derive(Default)]
-struct StreamClock {
+pub(super) struct StreamClock {
     byte: Duration,
     token: Duration,
     any_token: bool,
@@ -117,11 +141,30 @@ struct StreamClock {
 impl Exchange {
     pub(super) fn new(attempt: u32, body: Value, streams: bool, script: Script) -> Self {
         let clock = StreamClock::default();
-        Self { attempt, body, streams, script, frames: 0, text: 0, any_byte: false, usages: 0, clock }
+        let (is_answered, is_over) = (false, false);
+        Self {
+            attempt,
+            retries: 0,
+            body,
+            streams,
+            script,
+            frames: 0,
+            text: 0,
+            any_byte: false,
+            is_answered,
+            is_over,
+            usages: 0,
+            clock,
+        }
     }
 
     pub(super) fn is_delivered(&self) -> bool {
         self.frames == self.script.frames.len()
+    }
+
+    /// Whether it says that its model is being loaded.
+    pub(super) fn says_it_loads(&self) -> bool {
+        self.is_delivered() && self.script.features.contains(&"head: loading")
     }
 
     /// Whether all that the reply says has come; token counts may follow.
@@ -130,8 +173,16 @@ impl Exchange {
         self.is_delivered() || came.into_iter().any(|frame| frame.is_finish || frame.is_last)
     }
 
+    /// Whether the server may be reading its prompt, and would go on without a client.
+    pub(super) fn may_be_read(&self) -> bool {
+        let has_begun = |frame: &Frame| frame.is_token || frame.is_finish || frame.is_last;
+        let has_begun = self.script.frames.iter().take(self.frames).any(has_begun);
+        !self.is_answered && !self.is_over && !has_begun
+    }
+
     /// The head is there; by when something must follow.
     pub(super) fn head_came(&mut self, now: Duration, timers: &Timers) -> (Duration, &'static str) {
+        self.is_answered = self.script.head != Head::Ok || !self.streams;
         match self.script.head {
             Head::Ok if self.streams => {
                 self.clock.byte = now + timers.stall;

@@ -6,7 +6,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `plan` | what is decided before a world begins |
-//! | `script`, `reply`, `tools` | what the server says, what the tools do |
+//! | `script`, `reply`, `pages`, `tools` | what the server says, what the tools do |
+//! | `swaps` | what it refuses, and what must be sent then |
 //! | `actors`, `world` | who acts; every step, and what is looked at after it |
 //! | `face` | the worker as all of them see it |
 //! | `laws`, `told`, `sent`, `oracle`, `ledger` | what must hold |
@@ -20,10 +21,12 @@ mod faults;
 mod laws;
 mod ledger;
 mod oracle;
+mod pages;
 mod plan;
 mod reply;
 mod script;
 mod sent;
+mod swaps;
 mod told;
 mod tools;
 mod world;
@@ -136,10 +139,19 @@ async fn finish(world: &World, mut lives: JoinSet<()>, mut others: JoinSet<()>, 
         tokio::task::yield_now().await;
     }
     world.observe();
+    // What is kept back comes back by itself.
+    let limit = Duration::from_secs(70);
+    let drained = tokio::time::timeout(limit, world.face().drained()).await.is_ok();
+    let draining = world.face().draining();
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    world.observe();
     let left = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let in_flight = world.face().in_flight();
     let mut ledger = world.ledger();
     ledger.hold(Law::Slots, in_flight == 0, || format!("{in_flight} in flight when all is over"));
+    ledger.hold(Law::Drains, drained && draining == 0, || format!("{draining} slots drain for ever"));
     ledger.hold(Law::Leaves, left == 0, || format!("{left} tasks are left"));
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::laws::{Broken, Law};
 use super::ledger::{Case, Exchange, Turn};
 use super::script::{Fate, Form, Head, PROMPT_TOKENS, Part, Said, Tail, Written};
+use super::swaps::next_form;
 use super::told::Told;
 use super::tools::Generation;
 
@@ -154,15 +155,8 @@ fn of_status(
     let Some(exchange) = turn.exchanges.last() else { return again };
     let has = |feature: &str| exchange.script.features.contains(&feature);
     let is_read = exchange.is_delivered();
-    if is_read && has("head: refuses stream_options") {
-        return if exchange.body.get("stream_options").is_some() { again } else { http };
-    }
-    if is_read && has("head: refuses max_tokens") {
-        let all = case.turns.iter().flat_map(|turn| &turn.exchanges);
-        let refused = all.filter(|exchange| {
-            exchange.script.features.contains(&"head: refuses max_tokens") && exchange.is_delivered()
-        });
-        return if refused.count() == 1 { again } else { http };
+    if next_form(exchange, &case.forms, config.run.fallback).is_some() {
+        return again;
     }
     if is_read && has("head: context overflow") {
         return Verdict::class("unknown_error/context_overflow");
@@ -182,9 +176,9 @@ fn of_status(
 /// Whether there are tries left, more of them while a model is loading, and what the server asks for is no longer than
 /// is waited.
 fn may_try_again(exchange: &Exchange, retry_after: Option<Duration>) -> bool {
-    let is_loading = exchange.is_delivered() && exchange.script.features.contains(&"head: loading");
-    let tries = if is_loading { 130 } else { 4 };
-    exchange.attempt < tries && retry_after.is_none_or(|wait| wait <= Duration::from_secs(60))
+    let is_loading = exchange.says_it_loads();
+    let may = if is_loading { exchange.attempt < 130 } else { exchange.retries < 3 };
+    may && retry_after.is_none_or(|wait| wait <= Duration::from_secs(60))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -331,10 +325,10 @@ pub(super) fn check_wait(case: &Case, turn: u32, attempt: u32, wait: Duration) -
     // It is told in whole milliseconds.
     let most = wait + Duration::from_millis(1);
     let doubled =
-        if attempt == 2 { most >= first * 3 / 4 && wait <= first * 5 / 4 } else { wait <= MAX_WAIT };
+        if exchange.retries == 0 { most >= first * 3 / 4 && wait <= first * 5 / 4 } else { wait <= MAX_WAIT };
     let holds = match exchange.script.head {
         // The same in another form, at once.
-        Head::Status { status: 400 | 422, .. } => wait.is_zero(),
+        Head::Status { .. } if exchange.script.refused.is_some() => wait.is_zero(),
         Head::Status { status: 408 | 409 | 429 | 503, retry_after } => {
             may_try_again(exchange, retry_after) && retry_after.map_or(doubled, |asked| wait == asked)
         }

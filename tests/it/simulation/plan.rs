@@ -140,7 +140,18 @@ pub(super) fn features(config: &WorkerConfig) -> Vec<String> {
 
 fn config(dice: &mut Dice, calm: bool) -> WorkerConfig {
     let on_failure = |dice: &mut Dice| if dice.chance(50) { OnFailure::Fail } else { OnFailure::Report };
-    let params = if dice.chance(30) { json!({"temperature": 0, "max_tokens": 100}) } else { json!({}) };
+    let mut params = json!({});
+    if dice.chance(40) {
+        params = json!({"temperature": 0});
+        params[*dice.pick(&["max_tokens", "max_completion_tokens"])] = json!(100);
+    }
+    if dice.chance(30) {
+        let named = json!({"type": "function", "function": {"name": "look"}});
+        params["tool_choice"] = dice.pick(&[json!("auto"), json!("required"), named]).clone();
+    }
+    if dice.chance(15) {
+        params["parallel_tool_calls"] = json!(true);
+    }
     let run = RunConfig {
         worker: String::from("w"),
         model: String::from("scripted"),
@@ -179,7 +190,11 @@ fn config(dice: &mut Dice, calm: bool) -> WorkerConfig {
         slots: dice.below(1..6),
         keep_results: dice.weighted(&[(1, 0), (1, 1), (1, 2), (3, 1000)]),
         api: Api::ChatCompletions,
-        server: Capabilities::of(if dice.chance(30) { Dialect::LlamaCpp } else { Dialect::OpenAi }),
+        server: Capabilities {
+            parallel_calls: *dice.pick(&[None, Some(true), Some(false)]),
+            slots_page: *dice.pick(&[None, None, Some(true), Some(false)]),
+            ..Capabilities::of(if dice.chance(40) { Dialect::LlamaCpp } else { Dialect::OpenAi })
+        },
         bios: Arc::new(BiosV1),
         approvals: dice.weighted(&[(4, Approvals::Ask), (1, Approvals::Allow), (1, Approvals::Refuse)]),
     }

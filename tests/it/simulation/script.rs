@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::dice::Dice;
 use super::reply::{Reply, written};
+use super::swaps::Refused;
 use super::tools::Generation;
 
 /// What every reply says that its prompt has, if it says so.
@@ -32,6 +33,8 @@ pub(super) struct Script {
     /// When the head comes; `None`: never.
     pub(super) head_after: Option<Duration>,
     pub(super) head: Head,
+    /// What of the request is refused by name.
+    pub(super) refused: Option<Refused>,
     pub(super) frames: Vec<Frame>,
     pub(super) tail: Tail,
     pub(super) said: Said,
@@ -180,6 +183,7 @@ impl Script {
             features: Vec::new(),
             head_after: Some(Duration::ZERO),
             head,
+            refused: None,
             frames: Vec::new(),
             tail: Tail::End,
             said: Said::default(),
@@ -212,8 +216,7 @@ impl Script {
             (2, 8),
             (2, 9),
             (2, 10),
-            (2, 11),
-            (1, 12),
+            (if asked.calm { 40 } else { 12 }, 11),
             (2, 13),
             (1, 14),
         ]);
@@ -242,10 +245,11 @@ impl Script {
             }
             9 => (Self::status(*dice.pick(&[401, 404, 500, 502]), &error("no")), "head: 4xx, 5xx"),
             10 => (Self::status(302, &json!({})), "head: redirect"),
-            11 => (Self::status(400, &error("stream_options is not known")), "head: refuses stream_options"),
-            12 => {
-                let body = error("max_tokens is too old, use max_completion_tokens");
-                (Self::status(422, &body), "head: refuses max_tokens")
+            11 => {
+                let (refused, status, body, feature) = Refused::draw(dice);
+                let mut script = Self::status(status, &body);
+                script.refused = Some(refused);
+                (script, feature)
             }
             13 => return (Self::failed_generation(dice, asked), "head: failed generation"),
             _ => (Self::empty(Head::Panics), "head: transport panics"),

@@ -2,14 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use deftool::chat::{Feature, Swap};
 use deftool::request::{RunConfig, SystemMessages};
 use deftool::spec::BiosBudget;
+use deftool::worker::WorkerConfig;
 use serde_json::Value;
 
 use super::laws::{Broken, Law};
 use super::ledger::{Case, Exchange};
 use super::script::Head;
+use super::swaps::{self, Forms, Layout, has_no_tools, layout, lost, still_refused, untouched};
 use super::tools::{EXIT, Generation};
+use crate::support::validity;
 
 /// Holds a body's messages against what servers take.
 pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case) -> Result<(), Broken> {
@@ -18,15 +22,27 @@ pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case) -> Resul
     let Some(mut messages) = body["messages"].as_array().map(Vec::as_slice) else {
         return broken(String::from("no messages"));
     };
+    if let Some(member) = still_refused(body, &case.forms, config) {
+        let how = format!("{}: {member} again in {body}", case.id);
+        return Err(Broken { law: Law::Retry, how });
+    }
+    let Layout { no_system, one_system, plain, pairs } = layout(&case.forms);
+    if !plain && let Some(fault) = validity::fault(messages) {
+        return broken(fault);
+    }
     let separate = config.system_messages == SystemMessages::Separate;
     let is_system = |message: &Value| message["role"] == "system";
     let leading = messages.iter().take_while(|message| is_system(message)).count();
-    let expected = if separate && config.system.is_some() { 2 } else { 1 };
+    let expected = match (no_system, one_system) {
+        (true, _) => 0,
+        (false, true) => 1,
+        (false, false) => 1 + usize::from(separate && config.system.is_some()),
+    };
     if leading != expected {
         return broken(format!("{leading} system messages first"));
     }
     messages = &messages[leading..];
-    if separate && config.bios_budget == BiosBudget::Tail {
+    if separate && !no_system && !one_system && config.bios_budget == BiosBudget::Tail {
         let Some((last, rest)) = messages.split_last().filter(|(last, _)| is_system(last)) else {
             return broken(String::from("no system message last"));
         };
@@ -34,6 +50,9 @@ pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case) -> Resul
             return broken(String::from("an empty system message"));
         }
         messages = rest;
+    }
+    if plain {
+        return check_plain(messages, case);
     }
     let mut open: Vec<&str> = Vec::new();
     let mut ids = BTreeSet::new();
@@ -56,7 +75,7 @@ pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case) -> Resul
                     }
                     open.push(id);
                 }
-                if open.len() > 1 && !config.parallel_tool_calls_supported {
+                if open.len() > 1 && (pairs || !config.parallel_tool_calls_supported) {
                     return broken(String::from("several calls in one message"));
                 }
                 if message["content"].as_str().is_none_or(str::is_empty) && open.is_empty() {
@@ -97,6 +116,32 @@ pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case) -> Resul
     }
 }
 
+/// Where calls and results are told as text: users and assistants speak in turn, and what tools said is there.
+fn check_plain(messages: &[Value], case: &Case) -> Result<(), Broken> {
+    let broken =
+        |how: String| Err(Broken { law: Law::History, how: format!("{}: {how} in {messages:?}", case.id) });
+    if let Some(fault) = validity::fault(messages) {
+        return broken(fault);
+    }
+    let is_plain = |message: &Value| {
+        matches!(message["role"].as_str(), Some("user" | "assistant")) && message.get("tool_calls").is_none()
+    };
+    if let Some(odd) = messages.iter().find(|message| !is_plain(message)) {
+        return broken(format!("{odd} is no text"));
+    }
+    if let Some(pair) = messages.windows(2).find(|pair| pair[0]["role"] == pair[1]["role"]) {
+        return broken(format!("{} twice", pair[0]["role"]));
+    }
+    let stands = |result: &Value| {
+        let result = result.to_string();
+        messages.iter().any(|message| message["content"].as_str().is_some_and(|text| text.contains(&result)))
+    };
+    match case.executed.values().flatten().find(|result| !stands(result)) {
+        Some(lost) => broken(format!("the result {lost} is lost")),
+        None => Ok(()),
+    }
+}
+
 /// Takes the last result out of a body.
 pub(super) fn lose_answer(body: &mut Value) {
     if let Some(messages) = body["messages"].as_array_mut()
@@ -107,9 +152,23 @@ pub(super) fn lose_answer(body: &mut Value) {
 }
 
 /// A turn offers what there is; the last one without budget only what costs none.
-pub(super) fn check_tools(body: &Value, current: &Generation, is_last: bool) -> Result<(), Broken> {
+pub(super) fn check_tools(
+    body: &Value,
+    current: &Generation,
+    is_last: bool,
+    config: &WorkerConfig,
+    forms: &Forms,
+) -> Result<(), Broken> {
     let sent = body["tools"].as_array().cloned().unwrap_or_default();
-    if sent == current.set.definitions(|tool| !is_last || current.is_exit(&tool.name)) {
+    let offered = current.set.definitions(|tool| !is_last || current.is_exit(&tool.name));
+    // One that the model is to call goes alone where no server looks at its name.
+    let choice = config.run.params.get("tool_choice").and_then(|choice| choice.pointer("/function/name"));
+    let goes_alone = config.server.lacks(Feature::NamedTool) || forms.contains(&swaps::bit(Swap::ToolAlone));
+    let named: Vec<Value> =
+        offered.iter().filter(|tool| Some(&tool["function"]["name"]) == choice).cloned().collect();
+    let is_alone = goes_alone && !named.is_empty() && sent == named;
+    let is_told = has_no_tools(forms) && sent.is_empty();
+    if is_told || is_alone || (sent == offered && !has_no_tools(forms)) {
         return Ok(());
     }
     let names: Vec<String> = sent.iter().map(|tool| tool["function"]["name"].to_string()).collect();
@@ -117,16 +176,25 @@ pub(super) fn check_tools(body: &Value, current: &Generation, is_last: bool) -> 
     Err(Broken { law: Law::Pinned, how })
 }
 
-/// A try is one more than the last, comes before any byte of an answer, and sends the same.
+/// A try is one more than the last, comes before any byte of an answer, and sends the same; after a refusal that names
+/// something, the same words in another form.
 pub(super) fn check_retry(
     before: &[Exchange],
     attempt: u32,
     body: &Value,
     streams: bool,
+    swap: Option<Swap>,
 ) -> Result<(), Broken> {
     let expected = before.last().map_or(1, |last| last.attempt + 1);
     let came = before.iter().any(|exchange| exchange.script.head == Head::Ok && exchange.any_byte);
-    let same = before.last().is_none_or(|last| core(&last.body) == core(body));
+    let same = before.last().is_none_or(|last| match swap {
+        _ if !streams => core(&last.body) == core(body),
+        None => last.body == *body,
+        Some(_) => last.body != *body && untouched(&last.body, swap) == untouched(body, swap),
+    });
+    if let Some(lost) = before.last().and_then(|last| lost(&last.body, body)) {
+        return Err(Broken { law: Law::Retry, how: format!("{swap:?} loses {lost:?} in {body}") });
+    }
     if attempt == expected && same && (!streams || !came) {
         return Ok(());
     }
@@ -134,11 +202,11 @@ pub(super) fn check_retry(
     Err(Broken { law: Law::Retry, how })
 }
 
-/// A body without the members that depend on what the server takes.
+/// A body without the members that only a request for a stream has.
 fn core(body: &Value) -> Value {
     let mut body = body.clone();
     if let Value::Object(members) = &mut body {
-        for name in ["stream", "stream_options", "max_tokens", "max_completion_tokens"] {
+        for name in ["stream", "stream_options", "parallel_tool_calls", "cache_prompt", "return_progress"] {
             members.shift_remove(name);
         }
     }

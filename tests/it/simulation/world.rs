@@ -5,9 +5,10 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use deftool::chat::Feature;
 use deftool::request::{Approval, BudgetUnit, Event, Outcome, RequestState};
 use deftool::tool::{CallContext, ToolCall, ToolErrorKind};
-use deftool::worker::{Approvals, Origin, Outgoing, ResultError};
+use deftool::worker::{Approvals, Look, Origin, Outgoing, Page, ResultError};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -17,11 +18,17 @@ use super::faults::Fault;
 use super::laws::{Broken, Law};
 use super::ledger::{Case, Exchange, LAST_WORD, Ledger, SLACK, Turn};
 use super::oracle;
+use super::pages::{MAX_LOOK, Pages};
 use super::plan::Plan;
 use super::script::{Asked, Script};
 use super::sent::{check_body, check_retry, check_tools, lose_answer};
+use super::swaps::{self, next_form};
 use super::told::Told;
 use super::tools::{Deed, Generation, SLOW_LIMIT};
+
+const NEXT_TRY: &str = "the next try";
+/// Between two looks at a server that loads its model, one of them included.
+const LONGEST_STEP: Duration = Duration::from_secs(10);
 
 pub(super) struct World {
     pub(super) plan: Plan,
@@ -31,12 +38,14 @@ pub(super) struct World {
     face: Mutex<Option<Face>>,
     tools: Mutex<(Arc<Generation>, Arc<Generation>)>,
     source: Mutex<Dice>,
+    pages: Mutex<Pages>,
 }
 
 impl World {
     pub(super) fn new(plan: Plan, fault: Option<Fault>, traces: bool) -> Arc<Self> {
         let first = Arc::new(Generation::new(plan.seed, 0));
         let source = Dice::of(plan.seed, "source", &[]);
+        let pages = Pages::new(plan.seed);
         let ledger = Ledger { trace: traces.then(Vec::new), ..Ledger::default() };
         Arc::new(Self {
             plan,
@@ -46,6 +55,7 @@ impl World {
             face: Mutex::new(None),
             tools: Mutex::new((Arc::clone(&first), first)),
             source: Mutex::new(source),
+            pages: Mutex::new(pages),
         })
     }
 
@@ -82,7 +92,7 @@ impl World {
         let ids: Vec<(usize, String)> =
             self.ledger().cases.iter().map(|(number, case)| (*number, case.id.clone())).collect();
         let statuses: Vec<_> = ids.into_iter().map(|(number, id)| (number, face.status(&id))).collect();
-        let in_flight = face.in_flight();
+        let (in_flight, draining) = (face.in_flight(), face.draining());
         let known = statuses.iter().filter(|(_, status)| status.is_some()).count();
         let run = |status: &Option<deftool::request::RequestStatus>| {
             status.as_ref().is_some_and(|status| !is_over(status.state))
@@ -92,6 +102,13 @@ impl World {
         let (slots, keep) = (self.plan.config.slots, self.plan.config.keep_results);
         ledger.hold(Law::Slots, in_flight <= slots && in_flight == running, || {
             format!("{in_flight} in flight, {running} run, {slots} slots")
+        });
+        let now = self.now();
+        let (least, most) = ledger.drains.bounds(now);
+        // Of those whose end nobody has heard yet, any may have been given up.
+        let unheard = ledger.cases.values().filter(|case| !case.is_over).count();
+        ledger.hold(Law::Drains, (least..=most + unheard).contains(&draining), || {
+            format!("{draining} slots are kept back where it must be {least} to {most} + {unheard}")
         });
         ledger.hold(Law::Kept, known <= in_flight + keep, || {
             format!("{known} are remembered, {in_flight} in flight, {keep} results to keep")
@@ -119,7 +136,7 @@ impl World {
 
     pub(super) fn submit(&self, number: usize, attempt: usize) -> Result<(String, Reader), Refusal> {
         let face = self.face();
-        let free = face.in_flight() < self.plan.config.slots;
+        let free = face.in_flight() + face.draining() < self.plan.config.slots;
         let mut dice = Dice::of(self.plan.seed, "origin", &[number as u64]);
         let origin = Origin {
             request_id: format!("req_{number}"),
@@ -137,7 +154,9 @@ impl World {
             Ok(id) => {
                 ledger.hold(Law::Slots, free, || String::from("a request was taken and no slot was free"));
                 let now = self.now();
-                let mut case = Case { id: id.clone(), due: Some((now, "the first turn")), ..Case::default() };
+                let forms = ledger.learned.clone();
+                let mut case =
+                    Case { id: id.clone(), forms, due: Some((now, "the first turn")), ..Case::default() };
                 if let Some(total) = self.plan.config.timers.total {
                     case.must_end(now + total + LAST_WORD, "the end by :total");
                 }
@@ -212,7 +231,8 @@ impl World {
         let mut ledger = self.ledger();
         for case in ledger.cases.values_mut() {
             let status = face.status(&case.id);
-            if status.is_some_and(|status| status.state == RequestState::Running) {
+            // One that did not begin yet waits for the server.
+            if status.is_some_and(|status| status.state == RequestState::Running) && !case.turns.is_empty() {
                 case.restarted = true;
                 case.must_end(now + LAST_WORD, "the end by a restart");
             }
@@ -231,6 +251,8 @@ impl World {
             case.stopped = true;
             case.must_end(now + LAST_WORD, "the end by a stop");
         }
+        ledger.was_stopped = true;
+        ledger.drains.stop();
         ledger.count("stop");
         drop(ledger);
         self.trace(|| String::from("the worker is stopped"));
@@ -396,11 +418,14 @@ impl World {
             let how = format!("{}: the next try comes before {:?}", case.id, case.not_before);
             held.push(Err(Broken { law: Law::Retry, how }));
         }
+        let last = case.turns.last().and_then(|turn| turn.exchanges.last()).filter(|_| attempt > 1);
+        let swap = last.and_then(|last| next_form(last, &case.forms, config.run.fallback));
+        case.forms.extend(swap.map(swaps::bit));
         held.push(check_body(&body, &config.run, case));
         if turn as usize > case.turns.len() {
             let is_last = config.run.final_turn && budget_left == Some(0);
             last_turns += usize::from(is_last);
-            held.push(check_tools(&body, &current, is_last));
+            held.push(check_tools(&body, &current, is_last, config, &case.forms));
             case.turns.push(Turn {
                 generation: current,
                 exchanges: Vec::new(),
@@ -409,8 +434,12 @@ impl World {
             });
         }
         let exchanges = &mut case.turns[turn as usize - 1].exchanges;
-        held.push(check_retry(exchanges, attempt, &body, streams));
-        exchanges.push(Exchange::new(attempt, body, streams, script.clone()));
+        held.push(check_retry(exchanges, attempt, &body, streams, swap));
+        let retries = exchanges.last().map_or(0, |last| last.retries + u32::from(swap.is_none()));
+        exchanges.push(Exchange { retries, ..Exchange::new(attempt, body, streams, script.clone()) });
+        if let Some(swap) = swap {
+            ledger.count(format!("sent again {}", swap.describe()));
+        }
         for result in held {
             ledger.note(result);
         }
@@ -443,7 +472,16 @@ impl World {
     pub(super) fn head_comes(&self, number: usize) {
         let (now, timers) = (self.now(), &self.plan.config.timers);
         self.with_exchange(number, |exchange| Some(exchange.head_came(now, timers)));
+        self.ledger().learn(number);
         self.trace(|| format!("case {number} gets a head"));
+    }
+
+    /// No head will come.
+    pub(super) fn connection_fails(&self, number: usize) {
+        self.with_exchange(number, |exchange| {
+            exchange.is_answered = true;
+            None
+        });
     }
 
     /// Bytes are on their way, and with them the ends of so many frames.
@@ -455,8 +493,41 @@ impl World {
 
     pub(super) fn body_ends(&self, number: usize) {
         let now = self.now();
-        self.with_exchange(number, |_| Some((now, "what follows a reply")));
+        self.with_exchange(number, |exchange| {
+            exchange.is_over = true;
+            Some((now, "what follows a reply"))
+        });
         self.trace(|| format!("case {number}: the body ends"));
+    }
+
+    /// The worker looks at a page.
+    pub(super) fn begin_look(&self, page: Page) -> (Duration, Look) {
+        let mut pages = self.pages.lock().unwrap();
+        let (after, look, feature) = match page {
+            Page::Health => pages.health(),
+            Page::Slots => pages.slots(),
+        };
+        drop(pages);
+        self.trace(|| format!("{page:?} is looked at: {look:?} after {after:?}"));
+        self.count(feature);
+        (after, look)
+    }
+
+    /// And sees it.
+    pub(super) fn end_look(&self, page: Page, look: &Look) {
+        let now = self.now();
+        let mut ledger = self.ledger();
+        match page {
+            Page::Slots => ledger.drains.see(now, look),
+            // Who waits for a model looks again, or tries.
+            Page::Health => {
+                for (due, what) in ledger.cases.values_mut().filter_map(|case| case.due.as_mut()) {
+                    if *what == NEXT_TRY {
+                        *due = (*due).max(now + LONGEST_STEP);
+                    }
+                }
+            }
+        }
     }
 
     // Readers.
@@ -479,7 +550,10 @@ impl World {
                 held.push(oracle::check_wait(case, told.turn, *attempt, wait));
                 if case.turns.len() == told.turn as usize && case.last_attempt() < *attempt {
                     held.push(case.in_time(self.now()));
-                    case.due = Some((self.now() + wait, "the next try"));
+                    let last = case.turns.last().and_then(|turn| turn.exchanges.last());
+                    let looks = last.is_some_and(Exchange::says_it_loads);
+                    let look = if looks { MAX_LOOK } else { Duration::ZERO };
+                    case.due = Some((self.now() + wait + look, NEXT_TRY));
                     case.not_before = self.now() + wait;
                 }
             }
@@ -489,6 +563,10 @@ impl World {
             Event::Finished(outcome) => {
                 held.push(case.in_time(self.now()));
                 case.is_over = true;
+                let server = &self.plan.config.server;
+                let last = case.turns.last().and_then(|turn| turn.exchanges.last());
+                let drains =
+                    server.lacks(Feature::FreeOnDisconnect) && last.is_some_and(Exchange::may_be_read);
                 let untold = case.executed.keys().find(|id| !told.started.contains(*id)).cloned();
                 if !case.running.is_empty() || untold.is_some() {
                     let how = format!("{:?} run after the end, {untold:?} ran unsaid", case.running);
@@ -496,6 +574,13 @@ impl World {
                 }
                 held.push(oracle::judge(case, told, outcome, &self.plan.config, self.now(), is_lost));
                 ledger.count(format!("outcome: {}", oracle::class_of(outcome)));
+                if drains {
+                    ledger.drains.begin(self.now(), server.slots_page == Some(false));
+                    ledger.count("a slot is kept back");
+                }
+                if ledger.was_stopped {
+                    ledger.drains.stop();
+                }
                 if outcome.text != outcome.raw_text() {
                     ledger.count("a written call left the text");
                 }
