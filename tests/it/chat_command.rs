@@ -238,6 +238,8 @@ fn a_copy_is_written_and_nothing_is_written_over() {
 fn the_key_is_in_no_session() {
     let home = Home::new();
     let key = "sk-very-secret-0123";
+    let leaks = "return function(text, times)\n  return { ['sk-very-' .. 'secret-0123'] = 'counted' }\nend\n";
+    home.project.write("scripts/count.lua", leaks);
     let server = Server::script([
         Answer::calls(&[("count", &format!("{{\"text\": \"{key}\"}}"))]),
         Answer::text("Fine."),
@@ -251,6 +253,7 @@ fn the_key_is_in_no_session() {
     for file in [home.only_session(), home.project.path("talk.md")] {
         let text = fs::read_to_string(file).unwrap();
         assert!(!text.contains(key) && text.contains("my key is [redacted]"), "{text}");
+        assert!(text.contains("counted"), "{text}\n{ended:?}");
     }
 }
 

@@ -174,7 +174,14 @@ fn redact(value: &mut Value, redactor: &Redactor) {
     match value {
         Value::String(text) => *text = redactor.text(text),
         Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
-        Value::Object(members) => members.values_mut().for_each(|member| redact(member, redactor)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| redact(member, redactor));
+            // Those of a tool's result may be anything.
+            if members.keys().any(|key| redactor.text(key) != *key) {
+                let renamed = std::mem::take(members).into_iter();
+                *members = renamed.map(|(key, value)| (redactor.text(&key), value)).collect();
+            }
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
