@@ -31,6 +31,7 @@ mod run;
 mod script_log;
 mod secrets;
 mod show;
+mod spinner;
 mod stub;
 mod targets;
 mod test;

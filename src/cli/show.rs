@@ -1,14 +1,13 @@
 //! A request's events on a terminal: text on stdout, everything said about it on stderr.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use super::output::{
     clean, cut, print, print_json, print_text, say, say_kind, stderr_is_terminal, stdout_is_terminal,
 };
+use super::spinner::Spinner;
 use crate::request::{Event, FailReason, FinalState, FinishReason, Outcome};
 
 /// Arguments and results are shown up to this many characters.
@@ -21,7 +20,7 @@ pub(super) fn show_json(event: &Event) {
 
 /// Shows events as they come.
 pub(super) struct Show {
-    spinner: Option<ProgressBar>,
+    spinner: Option<Spinner>,
     /// Whether the last thing on stdout was not a line end.
     mid_line: bool,
     /// Calls that are not answered yet, as they are shown, by id.
@@ -137,22 +136,14 @@ impl Show {
         if !stderr_is_terminal() || self.mid_line {
             return;
         }
-        let spinner = self.spinner.get_or_insert_with(|| {
-            // It is drawn as soon as it moves, and has to say something then.
-            let spinner = ProgressBar::new_spinner().with_message(clean(what));
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-                spinner.set_style(style);
-            }
-            spinner.enable_steady_tick(Duration::from_millis(100));
-            spinner
-        });
-        spinner.set_message(clean(what));
+        match &self.spinner {
+            Some(spinner) => spinner.say(what),
+            None => self.spinner = Some(Spinner::start(what)),
+        }
     }
 
     fn stop_waiting(&mut self) {
-        if let Some(spinner) = self.spinner.take() {
-            spinner.finish_and_clear();
-        }
+        self.spinner = None;
     }
 }
 

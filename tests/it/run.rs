@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project, command_in};
 use crate::support::server::{Act, Answer, DeadEnd, Server, call, delta, finish, usage};
+use crate::support::terminal::{Piped, Terminal};
 
 fn run(project: &Project, server: &Server, arguments: &[&str]) -> Ended {
     let endpoint = server.endpoint();
@@ -308,6 +309,11 @@ fn ctrl_c_while_the_endpoint_is_looked_for_exits_with_130() {
     interrupt(&child);
     let ended = Ended::of(child.wait_with_output().unwrap());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
+    // On a terminal it says so while it lasts.
+    let mut terminal = Terminal::start(&project, &["run", "hello", "--endpoint", &endpoint], Piped::Nothing);
+    terminal.wait_for(&format!("asking {endpoint} what it is"));
+    terminal.type_text("\u{3}");
+    assert_eq!(terminal.end().code, Some(130));
 }
 
 /// The server goes on asking for a tool's result until `is_new` likes one.

@@ -1,12 +1,18 @@
 //! From a worker's spec to a worker that talks to its server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{api_key, environment, managed};
 use crate::cli::CliError;
 use crate::cli::args::WorkerOptions;
+use crate::cli::output::stderr_is_terminal;
+use crate::cli::spinner::Spinner;
 use crate::spec::WorkerSpec;
 use crate::worker::{EndpointOptions, ToolSource, Worker, WorkerConfig};
+
+/// A server that says sooner what it is needs no word about it.
+const SOON: Duration = Duration::from_millis(500);
 
 /// Settles the endpoint and starts the worker.
 ///
@@ -38,5 +44,19 @@ pub(in crate::cli) async fn connect(
         connect: spec.timers.connect,
         dialect: spec.dialect,
     };
-    Ok(Worker::connect(config, tools, options).await?)
+    let what = match &options.endpoint {
+        Some(url) => format!("asking {url} what it is"),
+        None => String::from("looking for a server on this machine"),
+    };
+    Ok(told(&what, Worker::connect(config, tools, options)).await?)
+}
+
+/// Says on a terminal what is waited for, if it takes long.
+async fn told<T>(what: &str, work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    if let Ok(done) = tokio::time::timeout(SOON, &mut work).await {
+        return done;
+    }
+    let _spinner = stderr_is_terminal().then(|| Spinner::start(what));
+    work.await
 }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
-
 use super::Interrupts;
 use crate::cli::args::WorkerOptions;
 use crate::cli::output::{clean, cut, say, stderr_is_terminal};
+use crate::cli::spinner::Spinner;
 use crate::cli::{CliError, locate};
 use crate::project::find_root;
 use crate::spec::{Dialect, ServerSpec};
@@ -69,35 +68,21 @@ pub(in crate::cli) async fn close(worker: &Worker, interrupts: &mut Interrupts) 
 }
 
 /// What is said while a server loads: a line that moves on a terminal, one that stands elsewhere.
-struct Loading(Option<ProgressBar>);
+struct Loading(Option<Spinner>);
 
 impl Loading {
     fn new() -> Self {
         const WHAT: &str = "starting the server";
-        if !stderr_is_terminal() {
-            say(WHAT);
-            return Self(None);
+        if stderr_is_terminal() {
+            return Self(Some(Spinner::start(WHAT)));
         }
-        let spinner = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-            spinner.set_style(style);
-        }
-        spinner.enable_steady_tick(Duration::from_millis(100));
-        spinner.set_message(WHAT);
-        Self(Some(spinner))
+        say(WHAT);
+        Self(None)
     }
 
     fn show(&self, line: Option<&str>) {
         if let (Some(spinner), Some(line)) = (&self.0, line) {
-            spinner.set_message(format!("starting the server: {}", cut(&clean(line), MAX_SHOWN)));
-        }
-    }
-}
-
-impl Drop for Loading {
-    fn drop(&mut self) {
-        if let Some(spinner) = &self.0 {
-            spinner.finish_and_clear();
+            spinner.say(&format!("starting the server: {}", cut(&clean(line), MAX_SHOWN)));
         }
     }
 }
