@@ -144,7 +144,7 @@ impl Script {
     }
 
     /// What a person answered about a call, and after what time. Nobody is asked in a replay.
-    pub(in crate::worker) fn approval(&self, id: &str, name: &str) -> (Approval, Option<Duration>) {
+    pub(in crate::worker) fn approval(&self, id: &str) -> (Approval, Option<Duration>) {
         let calls = self.calls.lock();
         let is_of = |answer: &&Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
         match calls.answers.iter().find(is_of) {
@@ -152,10 +152,8 @@ impl Script {
                 let gap = Duration::from_millis(at_ms.saturating_sub(self.clock().now_ms()));
                 (approval.clone(), self.paced(gap))
             }
+            // The recorded request may have ended before it: a difference it is once it is taken.
             Some(_) | None => {
-                drop(calls);
-                let message = String::from("asks for an approval now, which the recording has no answer to");
-                self.tell(&format!("a call of {name}"), message, None);
                 (Approval::Refused { reason: String::from("the recording holds no answer") }, None)
             }
         }
@@ -200,7 +198,13 @@ impl Script {
     }
 
     /// A call was answered by a person; the clock reaches the time of the recorded answer.
-    pub(in crate::worker) fn approved(&self, id: &str) {
+    pub(in crate::worker) fn approved(&self, id: &str, name: &str) {
+        let is_of = |answer: &Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
+        let is_recorded = self.calls.lock().answers.iter().any(is_of);
+        if !is_recorded {
+            let message = String::from("asks for an approval now, which the recording has no answer to");
+            self.tell(&format!("a call of {name}"), message, None);
+        }
         self.take(id, true);
     }
 
