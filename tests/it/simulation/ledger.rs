@@ -112,6 +112,7 @@ pub(super) struct Turn {
 }
 
 /// One request to the server and what came of it.
+#[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct Exchange {
     pub(super) attempt: u32,
     /// How often the same was sent before; another form of it is not the same.

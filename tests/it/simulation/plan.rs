@@ -85,7 +85,7 @@ impl Plan {
         };
         let reloads = times(50, 6);
         Self {
-            is_recorded: calm && reloads.is_empty() && seed % 2 == 0,
+            is_recorded: calm && reloads.is_empty() && seed.is_multiple_of(2),
             reloads,
             restarts: times(25, 2),
             stop: times(8, 1).pop(),

@@ -17,6 +17,7 @@ use super::tools::{EXIT, Generation};
 use crate::support::validity;
 
 /// Holds a body's messages against what servers take.
+#[allow(clippy::too_many_lines)] // one pass over the messages
 pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case, own: &Own) -> Result<(), Broken> {
     let broken =
         |how: String| Err(Broken { law: Law::History, how: format!("{}: {how} in {body}", case.id) });
@@ -160,12 +161,16 @@ fn check_plain(messages: &[Value], case: &Case) -> Result<(), Broken> {
         return broken(fault);
     }
     let is_plain = |message: &Value| {
-        matches!(message["role"].as_str(), Some("user" | "assistant")) && message.get("tool_calls").is_none()
+        message["content"] == IN_BETWEEN
+            || matches!(message["role"].as_str(), Some("user" | "assistant"))
+                && message.get("tool_calls").is_none()
     };
     if let Some(odd) = messages.iter().find(|message| !is_plain(message)) {
         return broken(format!("{odd} is no text"));
     }
-    if let Some(pair) = messages.windows(2).find(|pair| pair[0]["role"] == pair[1]["role"]) {
+    if let Some(pair) =
+        messages.windows(2).find(|pair| pair[0]["role"] == pair[1]["role"] && pair[0]["role"] != "system")
+    {
         return broken(format!("{} twice", pair[0]["role"]));
     }
     let stands = |result: &Value| {

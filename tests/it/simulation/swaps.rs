@@ -137,6 +137,7 @@ pub(super) fn next_form(exchange: &Exchange, forms: &Forms, fallback: Fallback) 
 
 /// How a conversation is laid out.
 #[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct Layout {
     /// No message is the system's.
     pub(super) no_system: bool,

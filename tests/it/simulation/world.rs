@@ -29,6 +29,9 @@ use super::swaps::{self, next_form};
 use super::told::Told;
 use super::tools::{Deed, Generation, SLOW_LIMIT};
 
+/// Results by the ids of their calls.
+type Results = BTreeMap<String, Option<Value>>;
+
 const NEXT_TRY: &str = "the next try";
 /// Between two looks at a server that loads its model, one of them included.
 const LONGEST_STEP: Duration = Duration::from_secs(10);
@@ -153,7 +156,7 @@ impl World {
             }),
             Past::Nothing | Past::Call | Past::Odd(_) => None,
         };
-        let before: Option<(Vec<Message>, BTreeMap<String, Option<Value>>)> =
+        let before: Option<(Vec<Message>, Results)> =
             before.and_then(|(id, past)| Some((face.conversation(&id)?, past)));
         let (before, past) = before.unzip();
         let follows = before.is_some();
