@@ -93,7 +93,7 @@ pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total
         match answer {
             Answer::Approval(approval) => {
                 if let Some(script) = &task.script {
-                    script.approved(&call.id);
+                    script.approved(&call.id, &call.name);
                 }
                 task.write(|at_ms| {
                     let OpenCall { id, name, .. } = &call;
@@ -163,7 +163,7 @@ fn begin(task: &Drive, run: &Run, toolbox: &Toolbox, listed: PendingCall) -> Ope
     let (id, name) = (call.id.clone(), call.name.clone());
     let mut is_given_up = false;
     let answer = if needs_approval {
-        ask(task, &id, &name)
+        ask(task, &id)
     } else {
         let limit = timeout.unwrap_or(task.shared.config.timers.tool);
         let context = CallContext {
@@ -200,9 +200,9 @@ fn after(wait: Option<Duration>, answer: Answer) -> BoxFuture<'static, Answer> {
     .boxed()
 }
 
-fn ask(task: &Drive, id: &str, name: &str) -> BoxFuture<'static, Answer> {
+fn ask(task: &Drive, id: &str) -> BoxFuture<'static, Answer> {
     if let Some(script) = &task.script {
-        let (approval, wait) = script.approval(id, name);
+        let (approval, wait) = script.approval(id);
         return after(wait, Answer::Approval(approval));
     }
     let id = id.to_owned();

@@ -12,7 +12,7 @@ use super::families::Family;
 use super::machine::{Machine, Verdict};
 use super::{Candidate, Forms, MAX_HELD, Piece};
 
-/// How much of a broken candidate is quoted, in characters.
+/// How much of a broken candidate is quoted, in characters; of what follows its break, in bytes.
 const MAX_QUOTED: usize = 200;
 
 /// How many blanks after a candidate are looked past.
@@ -121,6 +121,7 @@ impl Scanner {
             self.whole(&machine, end, Some(ch), out);
         } else if self.open.is_empty() && broken {
             self.let_go(out);
+            self.quote(ch);
             self.let_out(ch, out);
             self.break_off("cannot be read", out);
         } else if self.open.is_empty() {
@@ -128,9 +129,11 @@ impl Scanner {
             self.push(ch, out);
         } else if flows && !self.flowing {
             self.let_go(out);
+            self.quote(ch);
             self.let_out(ch, out);
             self.flowing = true;
         } else if self.flowing {
+            self.quote(ch);
             self.let_out(ch, out);
         } else {
             self.held.push(ch);
@@ -249,6 +252,13 @@ impl Scanner {
         self.let_go(out);
         self.close();
         rest.chars().for_each(|ch| self.push(ch, out));
+    }
+
+    /// What follows the break belongs to the form, too: its start alone may stand in any earlier message.
+    fn quote(&mut self, ch: char) {
+        if self.quoted.len() < MAX_QUOTED {
+            self.quoted.push(ch);
+        }
     }
 
     fn break_off(&mut self, what: &str, out: &mut Vec<Piece>) {

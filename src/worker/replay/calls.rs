@@ -147,7 +147,7 @@ impl Script {
     }
 
     /// What a person answered about a call, and after what time. Nobody is asked in a replay.
-    pub(in crate::worker) fn approval(&self, id: &str, name: &str) -> (Approval, Option<Duration>) {
+    pub(in crate::worker) fn approval(&self, id: &str) -> (Approval, Option<Duration>) {
         let mut calls = self.calls.lock();
         let is_of = |answer: &&Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
         match calls.answers.iter().find(is_of) {
@@ -157,10 +157,8 @@ impl Script {
                 calls.approved.insert(id.to_owned());
                 (approval, self.paced(gap))
             }
+            // The recorded request may have ended before it: a difference it is once it is taken.
             Some(_) | None => {
-                drop(calls);
-                let message = String::from("asks for an approval now, which the recording has no answer to");
-                self.tell(&format!("a call of {name}"), message, None);
                 (Approval::Refused { reason: String::from("the recording holds no answer") }, None)
             }
         }
@@ -207,7 +205,13 @@ impl Script {
     }
 
     /// A call was answered by a person; the clock reaches the time of the recorded answer.
-    pub(in crate::worker) fn approved(&self, id: &str) {
+    pub(in crate::worker) fn approved(&self, id: &str, name: &str) {
+        let is_of = |answer: &Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
+        let is_recorded = self.calls.lock().answers.iter().any(is_of);
+        if !is_recorded {
+            let message = String::from("asks for an approval now, which the recording has no answer to");
+            self.tell(&format!("a call of {name}"), message, None);
+        }
         self.take(id, true);
     }
 

@@ -226,6 +226,16 @@ fn what_stands_in_an_earlier_message_is_not_executed() {
     let broken = "<tool_call>{...}</tool_call>";
     let asked = play().prompt(&format!("What is {broken}?")).run(&[says(broken)]);
     assert_eq!(asked.outcome.state, FinalState::Completed);
+    let quoting = |broken: &str| {
+        let page = json!(format!("a page says {tag}, {broken}"));
+        play().answering(move |_, _| Ok(page.clone()))
+    };
+    let early = "<tool_call>{\"name\" oops}</tool_call>";
+    let replies = [says("").call("get_weather", weather()), says(early)];
+    let quoted = quoting(early).run(&replies);
+    assert_eq!(quoted.outcome.state, FinalState::Completed);
+    let own = quoting("nothing else").run(&replies);
+    assert_eq!(own.failure().1, "malformed_call", "a start alone is no quotation");
     let own = play().run(&[says(tag), says(tag), says("done")]);
     assert_eq!(own.executed(), ["look", "look"], "what the model itself said before is no quotation");
 }

@@ -53,6 +53,18 @@ impl Transport for Server {
         .boxed()
     }
 
+    fn probe(&self) -> BoxFuture<'_, Result<(), String>> {
+        async move {
+            let (after, answer) = self.0.begin_probe();
+            if !after.is_zero() {
+                sleep(after).await;
+            }
+            self.0.end_probe(&answer);
+            answer
+        }
+        .boxed()
+    }
+
     fn url(&self, _: Api) -> &'static str {
         "http://simulated/v1/chat/completions"
     }
@@ -213,6 +225,15 @@ impl ToolRunner for Runner {
     }
 }
 
+/// Asks now and then whether the worker is ready.
+pub(super) async fn ask(world: Arc<World>) {
+    for time in &world.plan.askers {
+        tokio::time::sleep_until(world.instant(*time)).await;
+        let is_ready = world.face().is_ready().await;
+        world.hear_ready(is_ready);
+    }
+}
+
 /// Does something at each of `times`.
 pub(super) async fn at_times(world: Arc<World>, times: Vec<Duration>, act: impl Fn(&World, usize)) {
     for (nth, time) in times.into_iter().enumerate() {
@@ -230,7 +251,7 @@ pub(super) async fn live(world: Arc<World>, number: usize) {
     let (id, mut reader) = loop {
         match world.submit(number, tries) {
             Ok(taken) => break taken,
-            Err(Refusal::NoSlot) if tries < plan.patience => {
+            Err(Refusal::NoSlot | Refusal::NotReady) if tries < plan.patience => {
                 tries += 1;
                 sleep(dice.ms(1..20_000)).await;
             }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 /// Everything that is counted.
-const FEATURES: [&str; 198] = [
+const FEATURES: [&str; 211] = [
     "a last turn without budget",
     "a reader goes away",
+    "a request is replayed",
     "a result is forgotten",
     "a signal",
     "a slot is kept back",
@@ -146,6 +147,16 @@ const FEATURES: [&str; 198] = [
     "outcome: unknown_error/stream_incomplete",
     "outcome: unknown_error/total_timeout",
     "outcome: worker_restarted/",
+    "own: model",
+    "own: params",
+    "own: system prompt",
+    "own: tools",
+    "past: a call",
+    "past: none",
+    "past: of another request",
+    "past: pieces",
+    "probe: not ready",
+    "probe: ready",
     "progress",
     "reasoning",
     "reload",
@@ -182,7 +193,9 @@ const FEATURES: [&str; 198] = [
     "source panics",
     "stop",
     "submit: no slot",
-    "submit: stopped",
+    "submit: not ready",
+    "submit: reserved parameter",
+    "submit: unknown tool",
     "take: not there",
     "take: there",
     "tool fails",

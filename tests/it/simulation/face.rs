@@ -7,23 +7,27 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use deftool::chat::{Message, MessageToolCall};
+use deftool::chat::Message;
 use deftool::request::{
     Approval, Event, FailReason, FinalState, FinishReason, Outcome, RequestState, RequestStatus,
 };
 use deftool::worker::{
-    EventStream, Origin, ResultError, SubmitError, SubmitRequest, ToolSource, Transport, Worker, WorkerConfig,
+    EventStream, Origin, Recorder, ResultError, SubmitError, SubmitRequest, ToolSource, Transport, Worker,
+    WorkerConfig,
 };
 use futures_util::FutureExt;
 
 use super::faults::Fault;
+use super::own::Own;
 use super::plan::CasePlan;
 
 /// Why a request was not taken.
 #[derive(Debug)]
 pub(super) enum Refusal {
     NoSlot,
-    Stopped,
+    NotReady,
+    UnknownTool,
+    ReservedParam,
     /// For a reason that no world has.
     Odd(String),
 }
@@ -47,27 +51,24 @@ impl Face {
         Self { worker: Worker::start(config, source, transport), fault, looks: Arc::default() }
     }
 
-    pub(super) fn submit(&self, plan: &CasePlan, origin: Origin) -> Result<String, Refusal> {
-        let user = |content: String| Message::User { content };
-        let first = format!("case {}: hello", plan.number);
-        let messages = if plan.has_past {
-            let call = MessageToolCall::new("samesame1", "look", "{}");
-            let answer =
-                Message::Tool { tool_call_id: String::from("samesame1"), content: String::from("\"it\"") };
-            let asked = Message::Assistant { content: String::from("Let me look."), tool_calls: vec![call] };
-            vec![user(first), asked, answer, user(String::from("and now?"))]
-        } else {
-            vec![user(first)]
-        };
+    pub(super) fn submit(
+        &self,
+        plan: &CasePlan,
+        messages: Vec<Message>,
+        origin: Origin,
+        recorder: Option<Arc<Recorder>>,
+    ) -> Result<String, Refusal> {
         let job_name = format!("case {}", plan.number);
+        let Own { system_prompt, model, params, tools } = plan.own.clone();
         let origin = Some(origin);
-        let request = SubmitRequest { messages, job_name, origin, ..SubmitRequest::default() };
+        let request =
+            SubmitRequest { messages, system_prompt, model, params, tools, job_name, recorder, origin };
         self.worker.submit(request).map_err(|error| match error {
             SubmitError::NoSlotAvailable => Refusal::NoSlot,
-            SubmitError::WorkerNotReady(_) => Refusal::Stopped,
-            other @ (SubmitError::IdTaken | SubmitError::UnknownTool(_) | SubmitError::ReservedParam(_)) => {
-                Refusal::Odd(other.to_string())
-            }
+            SubmitError::WorkerNotReady(_) => Refusal::NotReady,
+            SubmitError::UnknownTool(_) => Refusal::UnknownTool,
+            SubmitError::ReservedParam(_) => Refusal::ReservedParam,
+            SubmitError::IdTaken => Refusal::Odd(error.to_string()),
         })
     }
 
@@ -101,6 +102,15 @@ impl Face {
     pub(super) fn in_flight(&self) -> usize {
         let leaked = self.fault == Some(Fault::LeakSlot) && self.looks.load(Ordering::Relaxed) > 20;
         self.worker.in_flight() + usize::from(leaked)
+    }
+
+    /// What a request said so far, to be gone on with.
+    pub(super) fn conversation(&self, id: &str) -> Option<Vec<Message>> {
+        self.worker.conversation(id)
+    }
+
+    pub(super) async fn is_ready(&self) -> bool {
+        self.worker.ready().await.is_ok()
     }
 
     /// Slots that are kept back.

@@ -41,10 +41,12 @@ pub(super) enum Fault {
     Linger,
     /// Who completed has failed.
     Misjudge,
+    /// A replay lacks the end.
+    ForgeReplay,
 }
 
 /// Every fault and the law that it breaks.
-const BREAKS: [(Fault, Law); 19] = [
+const BREAKS: [(Fault, Law); 20] = [
     (Fault::EndLate, Law::Ends),
     (Fault::LeakSlot, Law::Slots),
     (Fault::HideDrains, Law::Drains),
@@ -64,6 +66,7 @@ const BREAKS: [(Fault, Law); 19] = [
     (Fault::Hoard, Law::Kept),
     (Fault::Linger, Law::Leaves),
     (Fault::Misjudge, Law::Verdict),
+    (Fault::ForgeReplay, Law::Replays),
 ];
 
 #[test]

@@ -43,10 +43,12 @@ pub(super) enum Law {
     Leaves,
     /// A request ends as its script says.
     Verdict,
+    /// A recording played again tells the same.
+    Replays,
 }
 
 impl Law {
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Ends,
         Self::Slots,
         Self::Drains,
@@ -66,6 +68,7 @@ impl Law {
         Self::Kept,
         Self::Leaves,
         Self::Verdict,
+        Self::Replays,
     ];
 }
 

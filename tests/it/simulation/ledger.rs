@@ -31,6 +31,8 @@ pub(super) struct Ledger {
     /// Slots that must be kept back.
     pub(super) drains: Drains,
     pub(super) was_stopped: bool,
+    /// It was told last that the server takes nothing.
+    pub(super) is_unready: bool,
     /// Forms that the server took: later requests begin with them.
     pub(super) learned: Forms,
     /// Somebody submits just now, and may be asked nothing.
@@ -74,6 +76,8 @@ pub(super) struct Case {
     pub(super) turns: Vec<Turn>,
     /// The forms that it has taken.
     pub(super) forms: Forms,
+    /// As [`Case::executed`], of the case before, whose conversation this one goes on with.
+    pub(super) past: BTreeMap<String, Option<Value>>,
     /// Every call that was executed and, once it has one, its result.
     pub(super) executed: BTreeMap<String, Option<Value>>,
     pub(super) allowed: BTreeSet<String>,
@@ -108,6 +112,7 @@ pub(super) struct Turn {
 }
 
 /// One request to the server and what came of it.
+#[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct Exchange {
     pub(super) attempt: u32,
     /// How often the same was sent before; another form of it is not the same.

@@ -7,6 +7,8 @@
 //! |---|---|
 //! | `plan` | what is decided before a world begins |
 //! | `script`, `reply`, `pages`, `tools` | what the server says, what the tools do |
+//! | `again` | its recording, played again |
+//! | `own` | what a request brings along |
 //! | `swaps` | what it refuses, and what must be sent then |
 //! | `actors`, `world` | who acts; every step, and what is looked at after it |
 //! | `face` | the worker as all of them see it |
@@ -14,6 +16,7 @@
 //! | `faults`, `coverage` | that each law can fail; that what may happen does |
 
 mod actors;
+mod again;
 mod coverage;
 mod dice;
 mod face;
@@ -21,6 +24,7 @@ mod faults;
 mod laws;
 mod ledger;
 mod oracle;
+mod own;
 mod pages;
 mod plan;
 mod reply;
@@ -41,7 +45,8 @@ use std::time::{Duration, Instant};
 use deftool::worker::{ToolSource, Transport};
 use tokio::task::JoinSet;
 
-use actors::{Server, Source, at_times, live};
+use actors::{Server, Source, ask, at_times, live};
+use again::play_again;
 use dice::Dice;
 use face::Face;
 use faults::Fault;
@@ -95,6 +100,7 @@ async fn run(seed: u64, options: Options) -> Played {
         let mut dice = Dice::of(world.plan.seed, "takers", &[nth as u64]);
         world.take(dice.below(0..world.plan.cases.len()));
     }));
+    others.spawn(ask(Arc::clone(&world)));
     let mut lives = JoinSet::new();
     for number in 0..plan.cases.len() {
         lives.spawn(live(Arc::clone(&world), number));
@@ -118,6 +124,10 @@ async fn run(seed: u64, options: Options) -> Played {
         }
     }
     finish(&world, lives, others, options.fault).await;
+    let tape = world.tape.lock().unwrap().take();
+    if let Some(tape) = tape.filter(|_| world.ledger().broken.is_none()) {
+        play_again(&world, tape, world.plan.config.clone()).await;
+    }
     world.set_face(None);
     let mut ledger = world.ledger();
     Played {

@@ -10,6 +10,7 @@ use deftool::worker::{Approvals, WorkerConfig};
 use serde_json::json;
 
 use super::dice::Dice;
+use super::own::{Own, Past};
 
 /// Everything that was decided before the world begins.
 #[derive(Debug)]
@@ -18,11 +19,15 @@ pub(super) struct Plan {
     /// Little goes wrong, so that requests come far.
     pub(super) calm: bool,
     pub(super) config: WorkerConfig,
+    /// It is recorded and played again.
+    pub(super) is_recorded: bool,
     pub(super) cases: Vec<CasePlan>,
     /// When the tools are made anew.
     pub(super) reloads: Vec<Duration>,
     pub(super) restarts: Vec<Duration>,
     pub(super) stop: Option<Duration>,
+    /// When somebody asks whether the worker is ready.
+    pub(super) askers: Vec<Duration>,
     /// When somebody takes results, whether they are there or not.
     pub(super) takers: Vec<Duration>,
 }
@@ -38,8 +43,8 @@ pub(super) struct CasePlan {
     pub(super) approver: Approver,
     /// Further readers: from which event on, and after how many events they go away.
     pub(super) readers: Vec<(usize, usize)>,
-    /// Whether the conversation has a call and its answer in it already.
-    pub(super) has_past: bool,
+    pub(super) past: Past,
+    pub(super) own: Own,
     /// Whether somebody waits for its end alone.
     pub(super) waits: bool,
 }
@@ -78,11 +83,14 @@ impl Plan {
             times.sort();
             times
         };
+        let reloads = times(50, 6);
         Self {
-            reloads: times(50, 6),
+            is_recorded: calm && reloads.is_empty() && seed.is_multiple_of(2),
+            reloads,
             restarts: times(25, 2),
             stop: times(8, 1).pop(),
             takers: times(40, 4),
+            askers: times(15, 4),
             seed,
             calm,
             config,
@@ -112,7 +120,13 @@ fn case(seed: u64, number: usize, span: u64) -> CasePlan {
             (1, Approver::Never),
         ]),
         readers: (0..readers).map(|_| (dice.below(0..40), dice.below(1..60))).collect(),
-        has_past: dice.chance(20),
+        past: match dice.below(0..20) {
+            0..3 => Past::Call,
+            3..7 => Past::Odd(dice.number()),
+            7..11 if number > 0 => Past::Of(dice.below(0..number)),
+            _ => Past::Nothing,
+        },
+        own: Own::draw(&mut dice),
         waits: dice.chance(20),
     }
 }

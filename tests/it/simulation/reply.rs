@@ -141,8 +141,6 @@ impl Reply<'_, '_> {
             call.arguments = json!({"at": format!("copied{nonce}")});
             call.text = format!("<tool_call>{payload}</tool_call>");
         }
-        // How much of a broken tag must stand in an earlier message for it to be copied is the scanner's affair.
-        self.script.said.is_noise |= form == Form::BrokenTag && self.asked.body.contains("says <tool_call>");
         let parts = &mut self.script.said.parts;
         parts.push(Part::Plain(String::from("\n\n")));
         parts.push(Part::Written(call));

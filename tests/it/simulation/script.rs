@@ -216,7 +216,7 @@ impl Script {
             (2, 8),
             (2, 9),
             (2, 10),
-            (if asked.calm { 40 } else { 12 }, 11),
+            (if asked.calm { 80 } else { 16 }, 11),
             (2, 13),
             (1, 14),
         ]);
@@ -246,7 +246,7 @@ impl Script {
             9 => (Self::status(*dice.pick(&[401, 404, 500, 502]), &error("no")), "head: 4xx, 5xx"),
             10 => (Self::status(302, &json!({})), "head: redirect"),
             11 => {
-                let (refused, status, body, feature) = Refused::draw(dice);
+                let (refused, status, body, feature) = Refused::draw(dice, asked.body);
                 let mut script = Self::status(status, &body);
                 script.refused = Some(refused);
                 (script, feature)

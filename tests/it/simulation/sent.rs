@@ -2,21 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use deftool::chat::{Feature, Swap};
-use deftool::request::{RunConfig, SystemMessages};
+use deftool::chat::{Feature, Message, Swap};
+use deftool::request::{Outcome, RunConfig, SystemMessages};
 use deftool::spec::BiosBudget;
 use deftool::worker::WorkerConfig;
 use serde_json::Value;
 
 use super::laws::{Broken, Law};
 use super::ledger::{Case, Exchange};
+use super::own::{IN_BETWEEN, Own};
 use super::script::Head;
 use super::swaps::{self, Forms, Layout, has_no_tools, layout, lost, still_refused, untouched};
 use super::tools::{EXIT, Generation};
 use crate::support::validity;
 
 /// Holds a body's messages against what servers take.
-pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case) -> Result<(), Broken> {
+#[allow(clippy::too_many_lines)] // one pass over the messages
+pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case, own: &Own) -> Result<(), Broken> {
     let broken =
         |how: String| Err(Broken { law: Law::History, how: format!("{}: {how} in {body}", case.id) });
     let Some(mut messages) = body["messages"].as_array().map(Vec::as_slice) else {
@@ -30,13 +32,19 @@ pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case) -> Resul
     if !plain && let Some(fault) = validity::fault(messages) {
         return broken(fault);
     }
+    if let Some(missing) = own.missing(body, &config.model) {
+        return broken(format!("no {missing}"));
+    }
     let separate = config.system_messages == SystemMessages::Separate;
-    let is_system = |message: &Value| message["role"] == "system";
+    let is_system = |message: &Value| message["role"] == "system" && message["content"] != IN_BETWEEN;
     let leading = messages.iter().take_while(|message| is_system(message)).count();
     let expected = match (no_system, one_system) {
         (true, _) => 0,
         (false, true) => 1,
-        (false, false) => 1 + usize::from(separate && config.system.is_some()),
+        (false, false) if separate => {
+            1 + usize::from(config.system.is_some()) + usize::from(own.system_prompt.is_some())
+        }
+        (false, false) => 1,
     };
     if leading != expected {
         return broken(format!("{leading} system messages first"));
@@ -82,14 +90,21 @@ pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case) -> Resul
                     return broken(String::from("an assistant message of nothing"));
                 }
             }
-            Some("tool") if !open.is_empty() && message["tool_call_id"] == open[0] => {
-                open.remove(0);
+            Some("tool") if open.iter().any(|id| message["tool_call_id"] == *id) => {
+                let place = open.iter().position(|id| message["tool_call_id"] == *id).unwrap_or_default();
+                let answered = open.remove(place);
+                // What was submitted keeps its own order.
+                if place > 0 && case.executed.contains_key(answered) {
+                    return broken(format!("{answered} is answered before {open:?}"));
+                }
                 let content = message["content"].as_str().unwrap_or_default();
                 let Ok(content) = serde_json::from_str::<Value>(content) else {
                     return broken(format!("the result `{content}`"));
                 };
                 let id = message["tool_call_id"].as_str().unwrap_or_default();
+                let past = case.past.get(id).and_then(Option::as_ref);
                 let is_own = match case.executed.get(id) {
+                    _ if past == Some(&content) => true,
                     Some(Some(result)) => *result == content,
                     // It failed, or no tool ran at all: what is said is why, or what was said in the past.
                     Some(None) => content.get("error").is_some(),
@@ -99,6 +114,7 @@ pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case) -> Resul
                     return broken(format!("{content} for {id}"));
                 }
             }
+            Some("system") if open.is_empty() && separate && message["content"] == IN_BETWEEN => {}
             Some("user") if open.is_empty() => {}
             role => return broken(format!("{role:?} with {open:?} to answer")),
         }
@@ -116,6 +132,27 @@ pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case) -> Resul
     }
 }
 
+/// Holds what a request leaves behind against what servers take: one more message of the user's, and it goes on.
+pub(super) fn check_left(left: &[Message], case: &Case, outcome: &Outcome) -> Result<(), Broken> {
+    let broken =
+        |how: String| Err(Broken { law: Law::History, how: format!("{} leaves {left:?}: {how}", case.id) });
+    let messages: Vec<Value> =
+        left.iter().map(|message| serde_json::to_value(message).expect("a message")).collect();
+    if let Some(fault) = validity::fault(&messages) {
+        return broken(fault);
+    }
+    let is_lost = outcome.kind.as_deref() == Some("internal");
+    let stands = |id: &String| {
+        let is_its =
+            |message: &Message| matches!(message, Message::Tool { tool_call_id, .. } if tool_call_id == id);
+        left.iter().any(is_its)
+    };
+    match case.executed.keys().find(|id| !is_lost && !stands(id)) {
+        Some(lost) => broken(format!("the call {lost} is lost")),
+        None => Ok(()),
+    }
+}
+
 /// Where calls and results are told as text: users and assistants speak in turn, and what tools said is there.
 fn check_plain(messages: &[Value], case: &Case) -> Result<(), Broken> {
     let broken =
@@ -124,12 +161,16 @@ fn check_plain(messages: &[Value], case: &Case) -> Result<(), Broken> {
         return broken(fault);
     }
     let is_plain = |message: &Value| {
-        matches!(message["role"].as_str(), Some("user" | "assistant")) && message.get("tool_calls").is_none()
+        message["content"] == IN_BETWEEN
+            || matches!(message["role"].as_str(), Some("user" | "assistant"))
+                && message.get("tool_calls").is_none()
     };
     if let Some(odd) = messages.iter().find(|message| !is_plain(message)) {
         return broken(format!("{odd} is no text"));
     }
-    if let Some(pair) = messages.windows(2).find(|pair| pair[0]["role"] == pair[1]["role"]) {
+    if let Some(pair) =
+        messages.windows(2).find(|pair| pair[0]["role"] == pair[1]["role"] && pair[0]["role"] != "system")
+    {
         return broken(format!("{} twice", pair[0]["role"]));
     }
     let stands = |result: &Value| {

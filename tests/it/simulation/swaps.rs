@@ -38,8 +38,8 @@ fn has(forms: &Forms, swap: Swap) -> bool {
 
 impl Refused {
     /// A refusal: the status, what is said, what to count it as.
-    pub(super) fn draw(dice: &mut Dice) -> (Self, u16, Value, &'static str) {
-        let (refused, message, feature) = *dice.pick(&[
+    pub(super) fn draw(dice: &mut Dice, body: &str) -> (Self, u16, Value, &'static str) {
+        let all = [
             (Self::StreamOptions, "stream_options is not known", "head: refuses stream_options"),
             (
                 Self::TokenLimit,
@@ -70,7 +70,31 @@ impl Refused {
                 "head: refuses roles",
             ),
             (Self::Tools, "this model does not support tools", "head: refuses tools"),
-        ]);
+        ];
+        // As a rule, what there is.
+        let fits = |(refused, _, _): &&(Self, &str, &str)| {
+            let sign = match refused {
+                Self::StreamOptions => "\"stream_options\":",
+                Self::TokenLimit => "\"max_",
+                Self::ParallelToolCalls => "\"parallel_tool_calls\":",
+                Self::Progress => "\"return_progress\":",
+                Self::ToolChoice => "\"tool_choice\":",
+                Self::SeveralCalls | Self::Roles => "\"role\":\"tool\"",
+                Self::LateSystem | Self::System => "\"role\":\"system\"",
+                Self::Tools => "\"tools\":",
+            };
+            body.contains(sign)
+        };
+        let mut fitting: Vec<_> = all.iter().filter(fits).copied().collect();
+        if dice.chance(60) {
+            // What is seldom there.
+            let is_common = |refused: &Self| {
+                matches!(refused, Self::StreamOptions | Self::LateSystem | Self::System | Self::Tools)
+            };
+            fitting.retain(|(refused, _, _)| !is_common(refused));
+        }
+        let from: &[_] = if dice.chance(80) && !fitting.is_empty() { &fitting } else { &all };
+        let (refused, message, feature) = *dice.pick(from);
         let of_template =
             matches!(refused, Self::SeveralCalls | Self::LateSystem | Self::System | Self::Roles);
         let statuses: &[u16] = if of_template { &[400, 500] } else { &[400, 422] };
@@ -113,6 +137,7 @@ pub(super) fn next_form(exchange: &Exchange, forms: &Forms, fallback: Fallback) 
 
 /// How a conversation is laid out.
 #[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct Layout {
     /// No message is the system's.
     pub(super) no_system: bool,

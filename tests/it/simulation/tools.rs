@@ -38,6 +38,11 @@ impl Generation {
         Self { number, set: ToolSet::new(entries) }
     }
 
+    /// Those of them that a request may call.
+    pub(super) fn only(&self, names: &[String]) -> Self {
+        Self { number: self.number, set: self.set.only(names) }
+    }
+
     pub(super) fn names(&self, kind: ToolKind) -> Vec<&str> {
         self.set.iter().filter(|tool| tool.kind == kind).map(|tool| tool.name.as_str()).collect()
     }

@@ -2,29 +2,35 @@
 //!
 //! Server, tools and people act through this; after each step all requests are looked at.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use deftool::chat::Feature;
+use deftool::chat::{Feature, Message};
 use deftool::request::{Approval, BudgetUnit, Event, Outcome, RequestState};
 use deftool::tool::{CallContext, ToolCall, ToolErrorKind};
 use deftool::worker::{Approvals, Look, Origin, Outgoing, Page, ResultError};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::again::Tape;
 use super::dice::Dice;
 use super::face::{Face, Reader, Refusal, is_over};
 use super::faults::Fault;
 use super::laws::{Broken, Law};
 use super::ledger::{Case, Exchange, LAST_WORD, Ledger, SLACK, Turn};
 use super::oracle;
+use super::own::Past;
 use super::pages::{MAX_LOOK, Pages};
 use super::plan::Plan;
 use super::script::{Asked, Script};
-use super::sent::{check_body, check_retry, check_tools, lose_answer};
+use super::sent::{check_body, check_left, check_retry, check_tools, lose_answer};
 use super::swaps::{self, next_form};
 use super::told::Told;
 use super::tools::{Deed, Generation, SLOW_LIMIT};
+
+/// Results by the ids of their calls.
+type Results = BTreeMap<String, Option<Value>>;
 
 const NEXT_TRY: &str = "the next try";
 /// Between two looks at a server that loads its model, one of them included.
@@ -39,6 +45,8 @@ pub(super) struct World {
     tools: Mutex<(Arc<Generation>, Arc<Generation>)>,
     source: Mutex<Dice>,
     pages: Mutex<Pages>,
+    probes: Mutex<Dice>,
+    pub(super) tape: Mutex<Option<Tape>>,
 }
 
 impl World {
@@ -46,6 +54,8 @@ impl World {
         let first = Arc::new(Generation::new(plan.seed, 0));
         let source = Dice::of(plan.seed, "source", &[]);
         let pages = Pages::new(plan.seed);
+        let tape = Tape::of(&plan, fault);
+        let probes = Dice::of(plan.seed, "probes", &[]);
         let ledger = Ledger { trace: traces.then(Vec::new), ..Ledger::default() };
         Arc::new(Self {
             plan,
@@ -56,6 +66,8 @@ impl World {
             tools: Mutex::new((Arc::clone(&first), first)),
             source: Mutex::new(source),
             pages: Mutex::new(pages),
+            probes: Mutex::new(probes),
+            tape: Mutex::new(tape),
         })
     }
 
@@ -136,6 +148,23 @@ impl World {
 
     pub(super) fn submit(&self, number: usize, attempt: usize) -> Result<(String, Reader), Refusal> {
         let face = self.face();
+        let plan = &self.plan.cases[number];
+        let before = match plan.past {
+            Past::Of(before) => self.ledger().cases.get(&before).filter(|case| case.is_over).map(|case| {
+                let results = case.past.iter().chain(&case.executed);
+                (case.id.clone(), results.map(|(id, result)| (id.clone(), result.clone())).collect())
+            }),
+            Past::Nothing | Past::Call | Past::Odd(_) => None,
+        };
+        let before: Option<(Vec<Message>, Results)> =
+            before.and_then(|(id, past)| Some((face.conversation(&id)?, past)));
+        let (before, past) = before.unzip();
+        let follows = before.is_some();
+        let messages = plan.past.messages(number, before);
+        let tools = self.tools.lock().unwrap().0.clone();
+        let is_known = plan.own.tools.iter().flatten().all(|name| tools.set.get(name).is_some());
+        let is_fit = self.fault.is_some() || (is_known && !plan.own.is_reserved());
+        let is_ready = !self.ledger().was_stopped && !self.ledger().is_unready;
         let free = face.in_flight() + face.draining() < self.plan.config.slots;
         let mut dice = Dice::of(self.plan.seed, "origin", &[number as u64]);
         let origin = Origin {
@@ -145,18 +174,36 @@ impl World {
             local_time: String::from("2023-11-14 23:13"),
             id_seed: dice.number(),
         };
+        let recorder = self.tape.lock().unwrap().as_ref().map(|tape| Arc::clone(&tape.recorder));
         self.ledger().in_submit = true;
-        let taken = face.submit(&self.plan.cases[number], origin);
+        let taken = face.submit(plan, messages, origin, recorder);
         self.ledger().in_submit = false;
         self.trace(|| format!("case {number} is submitted ({attempt}): {taken:?}"));
         let mut ledger = self.ledger();
         match &taken {
             Ok(id) => {
+                for feature in plan.own.features() {
+                    ledger.count(feature);
+                }
+                match plan.past {
+                    Past::Odd(_) => ledger.count("past: pieces"),
+                    Past::Call => ledger.count("past: a call"),
+                    Past::Of(_) if follows => ledger.count("past: of another request"),
+                    Past::Of(_) | Past::Nothing => ledger.count("past: none"),
+                }
+                ledger.hold(Law::Pinned, is_fit, || String::from("a request was taken that is not fit"));
+                ledger.hold(Law::Slots, is_ready, || String::from("a request was taken and nobody is ready"));
                 ledger.hold(Law::Slots, free, || String::from("a request was taken and no slot was free"));
                 let now = self.now();
                 let forms = ledger.learned.clone();
-                let mut case =
-                    Case { id: id.clone(), forms, due: Some((now, "the first turn")), ..Case::default() };
+                let past = past.unwrap_or_default();
+                let mut case = Case {
+                    id: id.clone(),
+                    forms,
+                    past,
+                    due: Some((now, "the first turn")),
+                    ..Case::default()
+                };
                 if let Some(total) = self.plan.config.timers.total {
                     case.must_end(now + total + LAST_WORD, "the end by :total");
                 }
@@ -166,7 +213,21 @@ impl World {
                 ledger.count("submit: no slot");
                 ledger.hold(Law::Slots, !free, || String::from("a slot was free and a request refused"));
             }
-            Err(Refusal::Stopped) => ledger.count("submit: stopped"),
+            Err(Refusal::NotReady) => {
+                ledger.count("submit: not ready");
+                ledger.hold(Law::Slots, !is_ready, || {
+                    String::from("the worker is ready and says that it is not")
+                });
+            }
+            Err(Refusal::UnknownTool) => {
+                ledger.count("submit: unknown tool");
+                let holds = !is_known || self.fault.is_some();
+                ledger.hold(Law::Pinned, holds, || String::from("a known tool is unknown"));
+            }
+            Err(Refusal::ReservedParam) => {
+                ledger.count("submit: reserved parameter");
+                ledger.hold(Law::Pinned, plan.own.is_reserved(), || String::from("a parameter is reserved"));
+            }
             Err(Refusal::Odd(why)) => ledger.hold(Law::Slots, false, || why.clone()),
         }
         drop(ledger);
@@ -382,14 +443,18 @@ impl World {
 
     /// A request reaches the server.
     pub(super) fn begin_exchange(&self, outgoing: Outgoing) -> (usize, Script) {
-        let Outgoing { turn, attempt, mut body, .. } = outgoing;
+        let Outgoing { request_id, turn, attempt, mut body, .. } = outgoing;
         let text = body.to_string();
-        let number = number_in(&text[text.find("case ").expect("the first prompt")..]);
+        let number: usize = request_id.trim_start_matches("req_").parse().expect("the number of a case");
+        let own = &self.plan.cases[number].own;
         let streams = body["stream"] == true;
         if self.fault == Some(Fault::Orphan) {
             lose_answer(&mut body);
         }
-        let current = Arc::clone(&self.tools.lock().unwrap().0);
+        let mut current = Arc::clone(&self.tools.lock().unwrap().0);
+        if let Some(names) = &own.tools {
+            current = Arc::new(current.only(names));
+        }
         let config = &self.plan.config;
         let asked = Asked {
             generation: &current,
@@ -421,7 +486,7 @@ impl World {
         let last = case.turns.last().and_then(|turn| turn.exchanges.last()).filter(|_| attempt > 1);
         let swap = last.and_then(|last| next_form(last, &case.forms, config.run.fallback));
         case.forms.extend(swap.map(swaps::bit));
-        held.push(check_body(&body, &config.run, case));
+        held.push(check_body(&body, &config.run, case, own));
         if turn as usize > case.turns.len() {
             let is_last = config.run.final_turn && budget_left == Some(0);
             last_turns += usize::from(is_last);
@@ -500,6 +565,30 @@ impl World {
         self.trace(|| format!("case {number}: the body ends"));
     }
 
+    /// Somebody wants to know whether the server takes requests.
+    pub(super) fn begin_probe(&self) -> (Duration, Result<(), String>) {
+        let mut dice = self.probes.lock().unwrap();
+        let after = if dice.chance(50) { Duration::ZERO } else { dice.ms(0..5_000) };
+        let answer = if dice.chance(60) { Ok(()) } else { Err(String::from("nobody is there")) };
+        (after, answer)
+    }
+
+    pub(super) fn end_probe(&self, answer: &Result<(), String>) {
+        self.trace(|| format!("the server is probed: {answer:?}"));
+        let mut ledger = self.ledger();
+        ledger.is_unready = answer.is_err();
+        ledger.count(if answer.is_ok() { "probe: ready" } else { "probe: not ready" });
+    }
+
+    /// What was said of it.
+    pub(super) fn hear_ready(&self, is_ready: bool) {
+        let mut ledger = self.ledger();
+        let expected = !ledger.is_unready && !ledger.was_stopped;
+        ledger.hold(Law::States, is_ready == expected, || {
+            format!("the worker says that it is ready: {is_ready}, and it is {expected}")
+        });
+    }
+
     /// The worker looks at a page.
     pub(super) fn begin_look(&self, page: Page) -> (Duration, Look) {
         let mut pages = self.pages.lock().unwrap();
@@ -535,6 +624,10 @@ impl World {
     pub(super) fn hear(&self, number: usize, told: &mut Told, event: Arc<Event>) {
         self.trace(|| format!("case {number}: {}", serde_json::to_string(&*event).unwrap()));
         let unit = self.plan.config.run.budget_unit;
+        let left = match &*event {
+            Event::Finished(_) => self.face().conversation(&format!("req_{number}")),
+            _ => None,
+        };
         let mut ledger = self.ledger();
         let source_panicked = ledger.source_panicked;
         let case = ledger.cases.get_mut(&number).expect("it was submitted");
@@ -572,6 +665,7 @@ impl World {
                     let how = format!("{:?} run after the end, {untold:?} ran unsaid", case.running);
                     held.push(Err(Broken { law: Law::Once, how }));
                 }
+                held.push(left.map_or(Ok(()), |left| check_left(&left, case, outcome)));
                 held.push(oracle::judge(case, told, outcome, &self.plan.config, self.now(), is_lost));
                 ledger.count(format!("outcome: {}", oracle::class_of(outcome)));
                 if drains {
@@ -650,7 +744,7 @@ impl World {
     }
 }
 
-/// The number of a case in its job name or its first prompt.
+/// The number of a case in its job name.
 fn number_in(text: &str) -> usize {
     let digits: String = text.chars().skip("case ".len()).take_while(char::is_ascii_digit).collect();
     digits.parse().expect("the number of a case")
