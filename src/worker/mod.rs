@@ -20,6 +20,7 @@ mod endpoint;
 mod examine;
 mod handle;
 mod http;
+mod kept;
 mod probe;
 mod project_tools;
 mod record;
