@@ -13,7 +13,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -104,6 +104,8 @@ struct Thread {
 }
 
 struct Job {
+    /// Since when it waits in the queue.
+    since: Instant,
     script: Arc<Script>,
     call: ToolCall,
     context: CallContext,
@@ -159,7 +161,7 @@ impl ScriptRunner {
         Box::pin(async move {
             let _canceller = CancelOnDrop(Arc::clone(&control));
             let file = script.file.clone();
-            submit(&shared, Job { script, call, context, control })?;
+            submit(&shared, Job { since: Instant::now(), script, call, context, control })?;
             let answer = receiver.await.unwrap_or_else(|_| {
                 Err(ToolError::new(
                     ToolErrorKind::Internal,
@@ -217,7 +219,7 @@ fn submit(shared: &Arc<Shared>, job: Job) -> Result<(), ToolError> {
     state.queue.push_back(job);
     wake_one(shared, &mut state)?;
     drop(state);
-    look_later(shared);
+    look_later(shared, PATIENCE);
     Ok(())
 }
 
@@ -238,31 +240,42 @@ fn wake_one(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Has the watchdog look at the queue after [`PATIENCE`].
-fn look_later(shared: &Arc<Shared>) {
+/// Has the watchdog look at the queue after so long.
+fn look_later(shared: &Arc<Shared>, delay: Duration) {
     if shared.look_due.swap(true, Ordering::AcqRel) {
         return;
     }
     let weak = Arc::downgrade(shared);
-    run_after(PATIENCE, move || {
+    run_after(delay, move || {
         let Some(shared) = weak.upgrade() else { return };
         shared.look_due.store(false, Ordering::Release);
-        let mut state = lock(&shared.state);
-        if state.queue.is_empty() || state.closed {
-            return;
+        if let Some(delay) = look(&shared) {
+            look_later(&shared, delay);
         }
-        // A thread that was woken may have begun to run a script of its own again.
-        for thread in state.threads.values() {
-            thread.wake.notify_one();
-        }
-        if state.threads.len() < shared.options.max_threads
-            && let Err(error) = start_thread(&shared, &mut state)
-        {
-            tracing::warn!(%error, "no further thread for scripts");
-        }
-        drop(state);
-        look_later(&shared);
     });
+}
+
+/// Starts a thread where the oldest call has waited for [`PATIENCE`]; when to look again. A call that has only just come
+/// is no sign that threads are held: of many short ones a look nearly always meets one.
+fn look(shared: &Arc<Shared>) -> Option<Duration> {
+    let mut state = lock(&shared.state);
+    if state.closed {
+        return None;
+    }
+    let patience = PATIENCE.saturating_sub(state.queue.front()?.since.elapsed());
+    if !patience.is_zero() {
+        return Some(patience);
+    }
+    // A thread that was woken may have begun to run a script of its own again.
+    for thread in state.threads.values() {
+        thread.wake.notify_one();
+    }
+    if state.threads.len() < shared.options.max_threads
+        && let Err(error) = start_thread(shared, &mut state)
+    {
+        tracing::warn!(%error, "no further thread for scripts");
+    }
+    Some(PATIENCE)
 }
 
 fn start_thread(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError> {
@@ -411,7 +424,7 @@ fn may_leave(shared: &Shared, id: u64) -> bool {
 }
 
 async fn run_job(job: Job, pool: &RefCell<Pool>) {
-    let Job { script, call, context, control } = job;
+    let Job { since: _, script, call, context, control } = job;
     if let Some(reason) = control.stopped() {
         return control.answer(Err(control.error(reason)));
     }
@@ -436,4 +449,34 @@ pub(super) fn closed() -> ToolError {
 pub(super) fn queue_is_full() -> ToolError {
     let message = format!("{MAX_QUEUE} calls of scripts are waiting already");
     ToolError::new(ToolErrorKind::Internal, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_starts_for_a_call_that_waited_and_not_for_one_that_came() {
+        let job = |since| Job {
+            since,
+            script: Arc::new(Script::new("f", "f.lua", "return function() end")),
+            call: ToolCall { id: String::new(), name: String::from("f"), arguments: serde_json::Map::new() },
+            context: CallContext::default(),
+            control: Control::new(PATIENCE, None),
+        };
+        let options = RunnerOptions { threads: 1, max_threads: 3, ..RunnerOptions::default() };
+        let shared = Shared { options, state: Mutex::default(), look_due: AtomicBool::new(false) };
+        let shared = Arc::new(shared);
+        assert_eq!(look(&shared), None, "nothing waits");
+        let held = Thread { wake: Arc::default(), idle: false };
+        lock(&shared.state).threads.insert(100, held);
+        // However slow this machine is, it has not waited.
+        lock(&shared.state).queue.push_back(job(Instant::now() + IDLE));
+        assert_eq!(look(&shared), Some(PATIENCE));
+        assert_eq!(lock(&shared.state).next_thread, 0);
+        lock(&shared.state).queue.push_front(job(Instant::now().checked_sub(PATIENCE).unwrap()));
+        assert_eq!(look(&shared), Some(PATIENCE));
+        assert_eq!(lock(&shared.state).next_thread, 1);
+        lock(&shared.state).closed = true;
+    }
 }

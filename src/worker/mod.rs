@@ -21,6 +21,7 @@ mod endpoint;
 mod examine;
 mod handle;
 mod http;
+mod kept;
 mod open;
 mod probe;
 mod project_tools;

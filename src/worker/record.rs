@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::kept::Kept;
 use crate::chat::Message;
 use crate::request::{
     Approval, Event, Failure, FinalState, FinishReason, INTERRUPTED, Outcome, RequestState, RequestStatus,
@@ -32,7 +33,7 @@ struct State {
     asked: HashMap<String, Option<Approval>>,
     /// Why the worker ends it, if it does.
     stop_reason: Option<Failure>,
-    events: Vec<Arc<Event>>,
+    events: Kept,
     status: RequestStatus,
     conversation: Vec<Message>,
     outcome: Option<Arc<Outcome>>,
@@ -43,7 +44,7 @@ impl Record {
         let state = State {
             asked: HashMap::new(),
             stop_reason: None,
-            events: Vec::new(),
+            events: Kept::default(),
             status,
             conversation: Vec::new(),
             outcome: None,
@@ -68,14 +69,19 @@ impl Record {
         let known = state.conversation.len();
         state.conversation.extend_from_slice(conversation.get(known..).unwrap_or_default());
         for event in events {
-            match &event {
-                Event::Finished(outcome) => state.outcome = Some(Arc::new(outcome.clone())),
-                Event::Approval { id, answer: None, .. } => {
-                    state.asked.insert(id.clone(), None);
+            match event {
+                Event::Finished(outcome) => {
+                    let outcome = Arc::new(outcome);
+                    state.events.finish(Arc::clone(&outcome));
+                    state.outcome = Some(outcome);
                 }
-                _ => {}
+                event => {
+                    if let Event::Approval { id, answer: None, .. } = &event {
+                        state.asked.insert(id.clone(), None);
+                    }
+                    state.events.push(event);
+                }
             }
-            state.events.push(Arc::new(event));
         }
         state.status = status;
         let count = state.events.len();
@@ -148,7 +154,7 @@ impl Record {
     /// between two.
     fn event(&self, index: usize) -> Result<Arc<Event>, IsOver> {
         let state = lock(&self.state);
-        state.events.get(index).cloned().ok_or(IsOver(state.outcome.is_some()))
+        state.events.get(index).ok_or(IsOver(state.outcome.is_some()))
     }
 
     /// Whether the request's slot is to be given back: true once.
@@ -180,8 +186,8 @@ impl Record {
         outcome.usage = status.usage;
         outcome.tool_iterations = status.tool_iterations;
         let mut turn_start = 0;
-        for event in &lock(&self.state).events {
-            match &**event {
+        for event in lock(&self.state).events.iter() {
+            match &*event {
                 Event::TurnStarted { .. } => turn_start = outcome.text.len(),
                 Event::Text { text } => outcome.text.push_str(text),
                 Event::Reasoning { text } => {

@@ -34,6 +34,8 @@ pub enum Act {
     Close,
     /// Resets the connection (RST), a moment after what was written.
     Reset,
+    /// Writes bytes that are made when their turn comes, on the server's thread; it must not take long.
+    Make(Arc<dyn Fn() -> Vec<u8> + Send + Sync>),
     /// Does something on the server's thread; it must not take long.
     Do(Arc<dyn Fn() + Send + Sync>),
 }
@@ -50,6 +52,7 @@ impl std::fmt::Debug for Act {
             Self::Silence => f.write_str("Silence"),
             Self::Close => f.write_str("Close"),
             Self::Reset => f.write_str("Reset"),
+            Self::Make(_) => f.write_str("Make"),
             Self::Do(_) => f.write_str("Do"),
         }
     }
@@ -139,6 +142,12 @@ impl Answer {
         if text.as_ref().is_empty() { self } else { self.then(Act::Write(framed(text.as_ref()))) }
     }
 
+    /// With a piece of a chunked body that is made when its turn comes: it may tell the time. An empty one ends the body.
+    #[must_use]
+    pub fn made(self, make: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        self.then(Act::Make(Arc::new(move || framed(make().as_bytes()))))
+    }
+
     /// With one event of a stream.
     #[must_use]
     pub fn chunk(self, chunk: &Value) -> Self {
@@ -207,7 +216,7 @@ impl Answer {
     pub fn status(&self) -> Option<u16> {
         let first = self.acts.iter().find_map(|act| match act {
             Act::Write(bytes) | Act::Repeat { bytes, .. } | Act::Endless(bytes) => Some(bytes.as_slice()),
-            Act::Wait(_) | Act::Silence | Act::Close | Act::Reset | Act::Do(_) => None,
+            Act::Wait(_) | Act::Silence | Act::Close | Act::Reset | Act::Make(_) | Act::Do(_) => None,
         })?;
         let line = first.split(|byte| *byte == b'\r').next()?;
         let line = str::from_utf8(line).ok()?.strip_prefix("HTTP/1.")?;

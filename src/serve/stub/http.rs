@@ -182,6 +182,7 @@ async fn play(answer: &Answer, write: &mut OwnedWriteHalf) -> io::Result<Last> {
                 tokio::time::sleep(BEFORE_RESET).await;
                 return Ok(Last::Reset);
             }
+            Act::Make(make) => write.write_all(&make()).await?,
             Act::Do(action) => action(),
         }
     }

@@ -1,0 +1,41 @@
+//! The worker on a real socket, against a server in another process: `cargo bench --bench load [-- PART]`.
+//!
+//! | part | measures | goal |
+//! |---|---|---|
+//! | `text` | user CPU of the worker's process for a chunk of text, from the socket to the consumer | 1.0 µs at reads of 16 KiB, 5 µs at a chunk a read |
+//! | `streams` | 1,000 streams of 50 tokens a second | 300 MB, 10 ms added latency (p99), 100 ms from cancel to silence (p99) |
+//! | `requests` | 10,000 requests, one after the other | no growth in memory, threads, descriptors |
+//!
+//! `text-bare` and `streams-bare` are the same, read by reqwest alone: what is left of a figure without them is the
+//! worker's. Each part has a process of its own, so that peaks are its own. Linux only: it reads `/proc`.
+
+// A benchmark that cannot go on ends.
+#![allow(clippy::unwrap_used)]
+// Figures are rounded for a table.
+#![allow(clippy::cast_precision_loss)]
+
+mod meter;
+mod reader;
+mod requests;
+mod server;
+mod streams;
+mod text;
+
+use std::process::Command;
+
+const PARTS: [&str; 5] = ["text-bare", "text", "streams-bare", "streams", "requests"];
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    match arguments.next().as_deref() {
+        None => PARTS.iter().for_each(|part| {
+            let status = Command::new(std::env::current_exe().unwrap()).arg(part).status().unwrap();
+            assert!(status.success(), "{part} failed: {status}");
+        }),
+        Some("server") => server::serve(),
+        Some(part @ ("text" | "text-bare")) => text::measure(part == "text-bare"),
+        Some(part @ ("streams" | "streams-bare")) => streams::measure(part == "streams-bare"),
+        Some("requests") => requests::measure(),
+        Some(part) => panic!("there is no part `{part}`; there are {}", PARTS.join(", ")),
+    }
+}

@@ -1,0 +1,140 @@
+//! Who reads a reply: the worker, whole, or reqwest alone, for comparison.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deftool::request::{Event, RunConfig};
+use deftool::schema::{ToolEntry, ToolKind, ToolSet};
+use deftool::script::{Parameter, RunnerOptions, Script, ScriptRunner};
+use deftool::spec::WorkerSpec;
+use deftool::tool::{CallContext, ToolCall, ToolError, ToolRunner};
+use deftool::worker::{EventStream, HttpTransport, SubmitRequest, Toolbox, Worker, WorkerConfig};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::server::Server;
+
+/// Replies are read by it.
+#[derive(Clone)]
+pub(crate) enum Reader {
+    Worker(Worker),
+    Bare { client: reqwest::Client, url: String },
+}
+
+impl Reader {
+    pub(crate) fn new(server: &Server, slots: usize, is_bare: bool) -> Self {
+        if is_bare {
+            // As the worker's own.
+            let builder = reqwest::Client::builder().no_proxy().tls_certs_only(std::iter::empty());
+            let url = format!("{}/chat/completions", server.endpoint);
+            return Self::Bare { client: builder.build().unwrap(), url };
+        }
+        Self::Worker(worker(server, slots))
+    }
+
+    /// Asks with `prompt`; bare, once it is read.
+    pub(crate) fn ask(&self, prompt: &str) -> Reading {
+        match self {
+            Self::Worker(worker) => {
+                let id = worker.submit(SubmitRequest::prompt(prompt)).unwrap();
+                let events = worker.events(&id, 0).unwrap();
+                Reading { source: Source::Events(events), cancel: Cancel::Request(worker.clone(), id) }
+            }
+            Self::Bare { client, url } => {
+                let body = json!({"stream": true, "messages": [{"role": "user", "content": prompt}]});
+                let request = client.post(url).header("content-type", "application/json");
+                let token = CancellationToken::new();
+                let source = Source::Request(Box::new(request.body(body.to_string())), token.clone());
+                Reading { source, cancel: Cancel::Token(token) }
+            }
+        }
+    }
+}
+
+/// A reply that is read.
+pub(crate) struct Reading {
+    source: Source,
+    pub(crate) cancel: Cancel,
+}
+
+enum Source {
+    Events(EventStream),
+    Request(Box<reqwest::RequestBuilder>, CancellationToken),
+}
+
+/// Gives a reply up.
+#[derive(Clone)]
+pub(crate) enum Cancel {
+    Request(Worker, String),
+    Token(CancellationToken),
+}
+
+impl Cancel {
+    pub(crate) fn cancel(&self) {
+        match self {
+            Self::Request(worker, id) => assert!(worker.cancel(id)),
+            Self::Token(token) => token.cancel(),
+        }
+    }
+}
+
+impl Reading {
+    /// Gives every piece of it to `see`, text or, bare, bytes; to its end.
+    pub(crate) async fn read(self, mut see: impl FnMut(&[u8])) {
+        match self.source {
+            Source::Events(mut events) => {
+                while let Some(event) = events.next().await {
+                    if let Event::Text { text } = &*event {
+                        see(text.as_bytes());
+                    }
+                }
+            }
+            Source::Request(request, token) => {
+                let read = async {
+                    let mut response = request.send().await.unwrap();
+                    while let Some(bytes) = response.chunk().await.unwrap() {
+                        see(&bytes);
+                    }
+                };
+                token.run_until_cancelled(read).await;
+            }
+        }
+    }
+}
+
+/// A worker with a tool, as its spec gives it but for the slots.
+pub(crate) fn worker(server: &Server, slots: usize) -> Worker {
+    let config = WorkerConfig {
+        slots,
+        run: RunConfig { model: String::from("stub"), ..RunConfig::default() },
+        ..WorkerConfig::of_spec(&WorkerSpec::named("load"))
+    };
+    let transport = HttpTransport::new(&server.endpoint, None, Duration::from_secs(3)).unwrap();
+    Worker::start(config, toolbox(), Arc::new(transport))
+}
+
+/// Runs one script.
+struct OneScript(ScriptRunner, Arc<Script>);
+
+impl ToolRunner for OneScript {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+        self.0.call(Arc::clone(&self.1), call, context).boxed()
+    }
+}
+
+fn toolbox() -> Arc<Toolbox> {
+    let source = "return function(location) return { location = location, temperature = 21 } end";
+    let mut script = Script::new("get_weather", "scripts/get_weather.lua", source);
+    script.parameters = vec![Parameter::new("location")];
+    let parameters = json!({
+        "type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"],
+        "additionalProperties": false
+    });
+    let function = json!({"name": "get_weather", "description": "The weather.", "parameters": parameters});
+    let definition = json!({"type": "function", "function": function});
+    let entry = ToolEntry::new(ToolKind::Normal, definition, None).unwrap();
+    let runner = OneScript(ScriptRunner::new(RunnerOptions::default()), Arc::new(script));
+    Arc::new(Toolbox { generation: 1, tools: ToolSet::new([Arc::new(entry)]), runner: Arc::new(runner) })
+}

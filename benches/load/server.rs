@@ -1,0 +1,171 @@
+//! The server in its own process: the library's stub, answering by what the last message of the user says.
+//!
+//! Texts hold the time at which they were written, `@` and microseconds, where somebody asks for streams. On stdout: `READY
+//! URL`, then `gone NAME TIME` when the connection of a stream is closed. It ends with its stdin.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use deftool::serve::stub::{Act, Answer, Received, Stub};
+
+use crate::meter::{allow_descriptors, now_us};
+
+/// Chunks of a text.
+pub(crate) const CHUNKS: usize = 5_000;
+/// Chunks of a text that comes at a pace.
+pub(crate) const PACED_CHUNKS: usize = 2_000;
+/// Between two chunks of it.
+const PACE: Duration = Duration::from_millis(1);
+/// Between two tokens of a stream.
+pub(crate) const TOKEN_PACE: Duration = Duration::from_millis(20);
+/// Digits of a time.
+const STAMP: usize = 16;
+
+/// llama.cpp's own form.
+fn chunk(text: &str) -> String {
+    format!(
+        "data: {{\"choices\":[{{\"finish_reason\":null,\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}],\
+         \"created\":1795145193,\"id\":\"chatcmpl-dyUPgHOJyzgakZIaXVtVC3rtlT0TdQxd\",\"model\":\"smollm2.gguf\",\
+         \"system_fingerprint\":\"b0-unknown\",\"object\":\"chat.completion.chunk\"}}\n\n"
+    )
+}
+
+/// Words that vary in length as tokens do, some with escapes or beyond ASCII; no line is the same as the one before it.
+fn words(count: usize) -> impl Iterator<Item = String> {
+    let words =
+        [" the", " ship", ".", "\\n\\n", " Maverick", "'s", " \\\"Rev", "enge", " é", " of", " 日本", "1"];
+    let word = |(number, word): (usize, &str)| {
+        if word == "1" { chunk(&number.to_string()) } else { chunk(word) }
+    };
+    words.into_iter().cycle().take(count).enumerate().map(word)
+}
+
+fn end(answer: Answer) -> Answer {
+    answer.chunk(&deftool::serve::stub::finish("stop")).done().end()
+}
+
+/// A text in pieces of so many bytes.
+fn text_in_pieces(size: usize) -> Answer {
+    let body: String = words(CHUNKS).collect();
+    end(body.as_bytes().chunks(size).fold(Answer::stream(), Answer::piece))
+}
+
+/// A text of which each chunk is a piece, with so long a wait before each.
+fn text_chunk_by_chunk(count: usize, pace: Duration) -> Answer {
+    let add = |answer: Answer, word| {
+        if pace.is_zero() { answer.piece(word) } else { answer.then(Act::Wait(pace)).piece(word) }
+    };
+    end(words(count).fold(Answer::stream(), add))
+}
+
+/// Tokens that hold the time, for so many seconds.
+fn stream(name: &str, seconds: u64) -> Answer {
+    let tokens = seconds * 1000 / TOKEN_PACE.as_millis() as u64;
+    let gone = Gone(name.to_owned());
+    let hold = Arc::new(move || {
+        let _ = &gone;
+    });
+    let add = |answer: Answer, number: u64| {
+        let end = if number.is_multiple_of(20) { "\\n" } else { " " };
+        let make = move || chunk(&format!("@{:0width$}{end}", now_us(), width = STAMP));
+        answer.then(Act::Wait(TOKEN_PACE)).made(make)
+    };
+    end((1..=tokens).fold(Answer::stream().then(Act::Do(hold)), add))
+}
+
+/// Tells that an answer is over, or that its connection was closed.
+struct Gone(String);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        println!("gone {} {}", self.0, now_us());
+    }
+}
+
+/// The times in `text`, in microseconds.
+pub(crate) fn stamps(text: &[u8]) -> impl Iterator<Item = u64> {
+    let digits = |rest: &[u8]| str::from_utf8(rest.get(..STAMP)?).ok()?.parse().ok();
+    text.split(|byte| *byte == b'@').skip(1).filter_map(digits)
+}
+
+fn answer(request: &Received) -> Answer {
+    let said = request.contents("user").pop().unwrap_or_default();
+    let mut words = said.split(' ');
+    let mut next = || words.next().unwrap_or_default();
+    let (what, value) = (next(), next());
+    let is_answered = request.messages().last().is_some_and(|message| message["role"] == "tool");
+    match what {
+        "pieces" => text_in_pieces(value.parse().unwrap()),
+        "chunks" => text_chunk_by_chunk(CHUNKS, Duration::ZERO),
+        "paced" => text_chunk_by_chunk(PACED_CHUNKS, PACE),
+        "stream" => stream(value, next().parse().unwrap()),
+        "call" if !is_answered => Answer::calls(&[("get_weather", "{\"location\":\"Paris\"}")]),
+        "close" => Answer::stream().delta("It is").then(Act::Close),
+        "silence" => Answer::stream().delta("It is").then(Act::Silence),
+        _ => Answer::text("It is 21 degrees in Paris."),
+    }
+}
+
+/// The child's `main`.
+pub(crate) fn serve() {
+    allow_descriptors();
+    let stub = Stub::answering(([127, 0, 0, 1], 0).into(), answer).unwrap();
+    println!("READY {}", stub.endpoint());
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+/// The server as its parent has it. It ends when this is dropped.
+pub(crate) struct Server {
+    pub(crate) endpoint: String,
+    gone: Arc<Mutex<HashMap<String, u64>>>,
+    stdin: Option<ChildStdin>,
+    child: Child,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .arg("server")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let ready = lines.next().unwrap();
+        let endpoint = ready.strip_prefix("READY ").unwrap().to_owned();
+        let gone = Arc::<Mutex<HashMap<String, u64>>>::default();
+        let told = Arc::clone(&gone);
+        std::thread::spawn(move || {
+            for line in lines {
+                let mut words = line.split(' ').skip(1);
+                let (name, at) = (words.next().unwrap(), words.next().unwrap());
+                told.lock().unwrap().insert(name.to_owned(), at.parse().unwrap());
+            }
+        });
+        Self { endpoint, gone, stdin: child.stdin.take(), child }
+    }
+
+    /// When the connections of these streams were closed, as the server saw it.
+    pub(crate) async fn gone(&self, names: &[String]) -> Vec<u64> {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let gone = self.gone.lock().unwrap().clone();
+            let times: Option<Vec<u64>> = names.iter().map(|name| gone.get(name).copied()).collect();
+            if let Some(times) = times {
+                return times;
+            }
+            assert!(Instant::now() < deadline, "the server still sees some of the streams");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stdin.take();
+        let _ = self.child.wait();
+    }
+}

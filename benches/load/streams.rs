@@ -1,0 +1,126 @@
+//! A thousand streams at once: how late their tokens come, what they hold, how soon they fall silent.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, sleep_until};
+
+use crate::meter::{Cpu, allow_descriptors, now_us, spread, status};
+use crate::reader::{Reader, Reading};
+use crate::server::{Server, TOKEN_PACE, stamps};
+
+const STREAMS: usize = 1_000;
+/// They are begun within so long, evenly.
+const RAMP: Duration = Duration::from_secs(1);
+/// How long tokens are looked at once all have begun.
+const LOOK: Duration = Duration::from_secs(10);
+/// When one by one, they are canceled at random moments within so long.
+const CANCELS: Duration = Duration::from_secs(2);
+
+pub(crate) fn measure(is_bare: bool) {
+    allow_descriptors();
+    let server = Server::start();
+    let who = if is_bare { "reqwest" } else { "worker" };
+    let before = status("VmHWM:");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let reader = Reader::new(&server, STREAMS, is_bare);
+        for way in ["one by one", "all at once"] {
+            play(&server, &reader, who, way).await;
+        }
+    });
+    let mb = |kib: u64| kib as f64 / 1024.0;
+    let (peak, threads) = (mb(status("VmHWM:")), status("Threads:"));
+    println!("streams {who:<8} peak {peak:.1} MB, {:.1} MB before; {threads} threads", mb(before));
+}
+
+/// Begins all streams, looks at them, and cancels them in this way.
+async fn play(server: &Server, reader: &Reader, who: &str, way: &str) {
+    let watch = Arc::new(Watch::default());
+    let names: Vec<String> =
+        (0..STREAMS).map(|number| format!("{}-{number}", way.replace(' ', "-"))).collect();
+    let (mut cancels, mut tasks) = (Vec::new(), Vec::new());
+    let start = Instant::now();
+    for (name, number) in names.iter().zip(0..) {
+        sleep_until((start + RAMP * number / STREAMS as u32).into()).await;
+        let reading = reader.ask(&format!("stream {name} 60"));
+        cancels.push(reading.cancel.clone());
+        tasks.push(watch.follow(reading));
+    }
+    while watch.begun.load(Ordering::Relaxed) < STREAMS {
+        assert!(start.elapsed() < RAMP * 20, "the streams do not begin");
+        sleep(TOKEN_PACE).await;
+    }
+
+    let cpu = Cpu::now();
+    watch.is_on.store(true, Ordering::Relaxed);
+    sleep(LOOK).await;
+    watch.is_on.store(false, Ordering::Relaxed);
+    let tokens = watch.tokens.load(Ordering::Relaxed);
+    let (user, system) = cpu.each(tokens);
+
+    let all_at_once = way == "all at once";
+    let mut due: Vec<Duration> = (0..STREAMS)
+        .map(|_| if all_at_once { Duration::ZERO } else { CANCELS.mul_f64(fastrand::f64()) })
+        .collect();
+    due.sort_unstable();
+    let (start, mut canceled) = (Instant::now(), Vec::new());
+    for (cancel, due) in cancels.iter().zip(due) {
+        if !due.is_zero() {
+            sleep_until((start + due).into()).await;
+        }
+        canceled.push(now_us());
+        cancel.cancel();
+    }
+    let (mut latencies, mut silent) = (Vec::new(), Vec::new());
+    for task in tasks {
+        let (seen, silent_at) = task.await.unwrap();
+        latencies.extend(seen);
+        silent.push(silent_at);
+    }
+    let closed = server.gone(&names).await;
+    let after = |times: Vec<u64>| times.iter().zip(&canceled).map(|(time, cancel)| time - cancel).collect();
+    println!(
+        "streams {who:<8} CPU a token: {user:.2} µs user, {system:.2} µs system; {tokens} tokens in {LOOK:?}"
+    );
+    println!("streams {who:<8} latency of a token           {}", spread(latencies));
+    println!("streams {who:<8} {way}: cancel → no event {}", spread(after(silent)));
+    println!("streams {who:<8} {way}: cancel → closed   {}", spread(after(closed)));
+}
+
+/// What all streams tell.
+#[derive(Default)]
+struct Watch {
+    begun: AtomicUsize,
+    /// Whether tokens are looked at.
+    is_on: AtomicBool,
+    tokens: AtomicUsize,
+}
+
+impl Watch {
+    /// Reads a stream to its end, in a task of its own; gives the latencies of its tokens, in microseconds, and when it
+    /// ended.
+    fn follow(self: &Arc<Self>, reading: Reading) -> JoinHandle<(Vec<u64>, u64)> {
+        let watch = Arc::clone(self);
+        tokio::spawn(async move {
+            let (mut seen, mut has_begun) = (Vec::new(), false);
+            reading
+                .read(|text| {
+                    let now = now_us();
+                    for stamp in stamps(text) {
+                        if !std::mem::replace(&mut has_begun, true) {
+                            watch.begun.fetch_add(1, Ordering::Relaxed);
+                        }
+                        if watch.is_on.load(Ordering::Relaxed) {
+                            watch.tokens.fetch_add(1, Ordering::Relaxed);
+                            seen.push(now - stamp);
+                        }
+                    }
+                })
+                .await;
+            (seen, now_us())
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! What a chunk of text costs, from the socket to the consumer.
+
+use futures_util::future::join_all;
+
+use crate::meter::Cpu;
+use crate::reader::Reader;
+use crate::server::{CHUNKS, PACED_CHUNKS, Server};
+
+/// Replies at once, and how often.
+struct Load {
+    what: &'static str,
+    prompt: &'static str,
+    chunks: usize,
+    at_once: usize,
+    times: usize,
+}
+
+const LOADS: [Load; 3] = [
+    Load { what: "reads of 16 KiB", prompt: "pieces 16384", chunks: CHUNKS, at_once: 1, times: 400 },
+    Load {
+        what: "a chunk a piece, as fast as it goes",
+        prompt: "chunks",
+        chunks: CHUNKS,
+        at_once: 1,
+        times: 100,
+    },
+    Load {
+        what: "a chunk a read, 20 × 1,000/s",
+        prompt: "paced",
+        chunks: PACED_CHUNKS,
+        at_once: 20,
+        times: 3,
+    },
+];
+
+pub(crate) fn measure(is_bare: bool) {
+    let server = Server::start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let who = if is_bare { "reqwest" } else { "worker" };
+    for Load { what, prompt, chunks, at_once, times } in LOADS {
+        let reader = Reader::new(&server, at_once, is_bare);
+        let (pieces, (user, system)) = runtime.block_on(async {
+            let round = || async {
+                join_all((0..at_once).map(|_| read(&reader, prompt))).await.into_iter().sum::<usize>()
+            };
+            round().await;
+            let before = Cpu::now();
+            let mut pieces = 0;
+            for _ in 0..times {
+                pieces += round().await;
+            }
+            (pieces, before.each(chunks * at_once * times))
+        });
+        let pieces = pieces as f64 / (chunks * at_once * times) as f64;
+        println!(
+            "text    {who:<8} {what:<36} {user:>6.2} µs user {system:>6.2} µs system a chunk, in {pieces:.2} pieces"
+        );
+    }
+}
+
+/// Reads one reply; the pieces in which it came.
+async fn read(reader: &Reader, prompt: &str) -> usize {
+    let (mut pieces, mut bytes) = (0, 0);
+    let reading = reader.ask(prompt);
+    // In a task of its own, as consumers are.
+    let read = tokio::spawn(async move {
+        reading
+            .read(|piece| {
+                pieces += 1;
+                bytes += piece.len();
+            })
+            .await;
+        (pieces, bytes)
+    });
+    let (pieces, bytes) = read.await.unwrap();
+    assert!(bytes > PACED_CHUNKS, "{bytes} bytes are not the text");
+    pieces
+}
