@@ -142,7 +142,7 @@ impl Worker {
         let shared = &self.shared;
         shared.is_ready().map_err(SubmitError::WorkerNotReady)?;
         let config = shared.present_config();
-        request.check(&shared.tools.current().tools)?;
+        request.check(|| shared.tools.current().tools)?;
         let (recorder, origin) = (request.recorder.clone(), request.origin.clone());
         let script = match &shared.replay {
             // A recording plays once: each request has the recorded id, and a clock that runs down.

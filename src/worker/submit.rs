@@ -68,10 +68,12 @@ impl SubmitRequest {
     }
 
     /// What it asks for that cannot be had.
-    pub(super) fn check(&self, tools: &ToolSet) -> Result<(), SubmitError> {
-        let unknown = self.tools.iter().flatten().find(|name| tools.get(name).is_none());
-        if let Some(name) = unknown {
-            return Err(SubmitError::UnknownTool(name.clone()));
+    pub(super) fn check(&self, tools: impl FnOnce() -> ToolSet) -> Result<(), SubmitError> {
+        if let Some(names) = &self.tools {
+            let tools = tools();
+            if let Some(name) = names.iter().find(|name| tools.get(name).is_none()) {
+                return Err(SubmitError::UnknownTool(name.clone()));
+            }
         }
         match self.params.keys().find(|name| OWN_MEMBERS.contains(&name.as_str())) {
             Some(name) => Err(SubmitError::ReservedParam(name.clone())),
