@@ -104,12 +104,15 @@ impl Reading {
     }
 }
 
-/// A worker with a tool, as its spec gives it but for the slots.
+/// A worker with a tool, as its spec gives it but for the slots. One of many streams keeps few results: what is measured
+/// is what streams take.
 pub(crate) fn worker(server: &Server, slots: usize) -> Worker {
+    let spec = WorkerSpec::named("load");
     let config = WorkerConfig {
         slots,
+        keep_results: if slots > 1 { 10 } else { spec.keep_results },
         run: RunConfig { model: String::from("stub"), ..RunConfig::default() },
-        ..WorkerConfig::of_spec(&WorkerSpec::named("load"))
+        ..WorkerConfig::of_spec(&spec)
     };
     let transport = HttpTransport::new(&server.endpoint, None, Duration::from_secs(3)).unwrap();
     Worker::start(config, toolbox(), Arc::new(transport))
