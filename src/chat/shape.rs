@@ -39,7 +39,7 @@ pub(super) fn shape_messages(messages: &[Message], swaps: Swaps) -> Cow<'_, [Mes
 }
 
 /// Joins neighbours of one role: some templates refuse a conversation whose roles do not alternate.
-fn merge_neighbours(messages: Vec<Message>) -> Vec<Message> {
+pub fn merge_neighbours(messages: Vec<Message>) -> Vec<Message> {
     let mut merged: Vec<Message> = Vec::with_capacity(messages.len());
     for message in messages {
         match (merged.last_mut(), message) {

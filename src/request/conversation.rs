@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::alike::comparable;
 use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::config::RunConfig;
-use crate::chat::{Message, MessageToolCall};
+use crate::chat::{Message, MessageToolCall, merge_neighbours};
 use crate::spec::{BiosBudget, SystemMessages};
 
 /// One answered call.
@@ -89,32 +89,6 @@ fn pair_calls(messages: Vec<Message>) -> Vec<Message> {
         }
     }
     paired
-}
-
-/// Joins neighbours of one role: some templates refuse a conversation whose roles do not alternate.
-fn merge_neighbours(messages: Vec<Message>) -> Vec<Message> {
-    let mut merged: Vec<Message> = Vec::with_capacity(messages.len());
-    for message in messages {
-        match (merged.last_mut(), message) {
-            (Some(Message::User { content: before }), Message::User { content }) => join(before, &content),
-            (
-                Some(Message::Assistant { content: before, tool_calls: none }),
-                Message::Assistant { content, tool_calls },
-            ) if none.is_empty() => {
-                join(before, &content);
-                *none = tool_calls;
-            }
-            (_, message) => merged.push(message),
-        }
-    }
-    merged
-}
-
-fn join(before: &mut String, after: &str) {
-    if !before.is_empty() && !after.is_empty() {
-        before.push_str("\n\n");
-    }
-    before.push_str(after);
 }
 
 /// Appends one reply and the answers to its calls.
