@@ -200,7 +200,7 @@ impl Play {
         let mut run = self.start();
         let (mut events, mut requests, mut executed) = (Vec::new(), Vec::new(), Vec::new());
         let mut now = 0;
-        for _ in 0..10_000 {
+        for _ in 0..1_200 {
             let step = run.next_step(&tools, &BiosV1);
             self.store(&mut run);
             assert_eq!(step, run.next_step(&tools, &BiosV1), "asked again, it says the same");
