@@ -50,6 +50,8 @@ pub(super) struct Assembler {
     legacy: Option<Slot>,
     /// Counts chunks, so that two entries of one chunk can be told from two chunks.
     chunk: u64,
+    /// What comes is a whole message: each entry is a call, and none goes on with another.
+    pub(super) has_whole_calls: bool,
 }
 
 /// The calls of a whole reply.
@@ -182,7 +184,9 @@ impl Assembler {
             name: function.get("name").and_then(Loose::as_text),
             arguments: &arguments,
         };
-        let found = self.find_slot(&delta).filter(|&position| !self.begins_call(position, &delta));
+        let found = self
+            .find_slot(&delta)
+            .filter(|&position| !self.has_whole_calls && !self.begins_call(position, &delta));
         let position = found.unwrap_or(self.slots.len());
         if arguments.len() > room {
             return Err(TooMuch::Bytes);

@@ -69,7 +69,9 @@ impl Completion {
         if let Some(delta) = &choice.delta {
             self.on_delta(delta, account, sink);
         } else if let Some(message) = choice.message.as_ref().filter(|_| is_new) {
+            self.assembler.has_whole_calls = true;
             self.on_delta(message, account, sink);
+            self.assembler.has_whole_calls = false;
         } else if let Some(text) = choice.text.as_text()
             && account.has_room_for(text.len())
         {
@@ -109,5 +111,27 @@ impl Completion {
     fn push_text(&mut self, text: &str, sink: &mut Sink<'_>) {
         self.has_text |= !text.is_empty();
         sink.push_text(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::Reply;
+    use super::super::{Api, End, StreamDecoder};
+    use super::*;
+
+    #[test]
+    fn each_call_of_a_whole_message_is_one_whatever_it_lacks() {
+        let body = br#"{"choices": [{"message": {"content": "", "tool_calls": [
+            {"id": "a", "function": {"name": "f", "arguments": "{\"n\": oops}"}},
+            {"id": null, "function": {"name": "f", "arguments": "{\"n\": 2}"}}
+        ]}, "finish_reason": "tool_calls"}]}"#;
+        let mut decoder = StreamDecoder::new(Api::ChatCompletions, [String::from("f")]);
+        let mut events = Vec::new();
+        decoder.feed(body, &mut events);
+        decoder.finish(End::Clean, &mut events);
+        let Some(ChatEvent::Ended { reply: Reply { calls, .. } }) = events.pop() else { panic!() };
+        let ids: Vec<Option<&str>> = calls.iter().map(|call| call.id.as_deref()).collect();
+        assert_eq!(ids, [Some("a"), None], "{calls:?}");
     }
 }

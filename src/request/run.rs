@@ -196,12 +196,15 @@ impl Run {
         }
     }
 
-    /// The calls that are to be answered now, as in [`Step::AnswerCalls`].
-    pub fn pending_calls(&self) -> Vec<PendingCall> {
-        match &self.phase {
-            Phase::Calling(batch) => batch.pending(),
-            Phase::Ready | Phase::Asked { .. } | Phase::Streaming | Phase::Finished => Vec::new(),
-        }
+    /// The ids of the calls that are to be answered now, as in [`Step::AnswerCalls`], and whether a person must be asked
+    /// first.
+    pub fn open_calls(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.batch().into_iter().flat_map(Batch::open)
+    }
+
+    /// One of the calls that are to be answered now.
+    pub fn pending_call(&self, call_id: &str) -> Option<PendingCall> {
+        self.batch()?.pending_of(call_id)
     }
 
     /// Takes an event of the reply. `tools` is the set that the turn was sent with.
@@ -324,8 +327,12 @@ impl Run {
 
     /// The tool whose call is being answered; of several the first.
     pub fn running_tool(&self) -> Option<&str> {
+        self.batch()?.tool()
+    }
+
+    fn batch(&self) -> Option<&Batch> {
         match &self.phase {
-            Phase::Calling(batch) => batch.tool(),
+            Phase::Calling(batch) => Some(batch),
             Phase::Ready | Phase::Asked { .. } | Phase::Streaming | Phase::Finished => None,
         }
     }

@@ -3,7 +3,8 @@
 //! A conversation may come from a stored session, from another program, or from a request that was broken off in the middle of
 //! its calls. One message that a server refuses makes it refuse the conversation for ever, so it is mended before it is sent:
 //! a call that nobody answered is answered with a note, a result of no call is left out (it is a tool's word, and must
-//! not become the user's), a second result or use of an id as well, arguments that are no JSON object become `{}`, ids are unique
+//! not become the user's), a second result or use of an id as well, results stand in the order of their calls (some templates
+//! pair them by their places), arguments that are no JSON object become `{}`, ids are unique
 //! and of the form that all servers take, and between a tool's result and the user's next words stands a word of
 //! the model's, for templates that want roles to alternate. A valid list comes out as it went in.
 //!
@@ -42,7 +43,6 @@ pub fn valid_conversation(messages: Vec<Message>) -> Vec<Message> {
         out: Vec::with_capacity(messages.len()),
         open: Vec::new(),
         waiting: HashMap::new(),
-        results: Vec::new(),
         used: HashSet::new(),
         ids: IdMaker::new(SEED, &messages),
     };
@@ -55,12 +55,10 @@ pub fn valid_conversation(messages: Vec<Message>) -> Vec<Message> {
 
 struct Mender {
     out: Vec<Message>,
-    /// The ids of the calls of the last message.
-    open: Vec<String>,
+    /// The ids of the calls of the last message, each with its result once that came.
+    open: Vec<(String, Option<String>)>,
     /// The places in `open` that wait for a result, by the id that the result comes with.
     waiting: HashMap<String, VecDeque<usize>>,
-    /// The results, each with the place of its call, in the order they came.
-    results: Vec<(usize, String)>,
     used: HashSet<String>,
     ids: IdMaker,
 }
@@ -90,27 +88,25 @@ impl Mender {
         let is_good = IdMaker::is_good(&came_with) && self.used.insert(came_with.clone());
         let id = if is_good { came_with.clone() } else { self.ids.admit(None) };
         self.waiting.entry(came_with).or_default().push_back(self.open.len());
-        self.open.push(id.clone());
+        self.open.push((id.clone(), None));
         MessageToolCall::new(id, call.function.name, object_text(call.function.arguments))
     }
 
     /// A result belongs to a call of the message before it, the first of its id that has none.
     fn take_result(&mut self, came_with: &str, content: String) {
-        if let Some(place) = self.waiting.get_mut(came_with).and_then(VecDeque::pop_front) {
-            self.results.push((place, content));
+        let place = self.waiting.get_mut(came_with).and_then(VecDeque::pop_front);
+        if let Some((_, result)) = place.and_then(|place| self.open.get_mut(place)) {
+            *result = Some(content);
         }
     }
 
-    /// Writes the results of the calls that are open, in the order they came, then what is said of those without one.
+    /// Writes the results of the calls that are open, in the order of the calls.
     fn close(&mut self) {
-        let mut ids: Vec<Option<String>> = self.open.drain(..).map(Some).collect();
-        for (place, content) in self.results.drain(..) {
-            if let Some(tool_call_id) = ids.get_mut(place).and_then(Option::take) {
-                self.out.push(Message::Tool { tool_call_id, content });
-            }
-        }
-        let silent = ids.into_iter().flatten();
-        self.out.extend(silent.map(|tool_call_id| Message::Tool { tool_call_id, content: unanswered() }));
+        let results = self.open.drain(..).map(|(tool_call_id, result)| {
+            let content = result.unwrap_or_else(unanswered);
+            Message::Tool { tool_call_id, content }
+        });
+        self.out.extend(results);
         self.waiting.clear();
     }
 }

@@ -66,7 +66,9 @@ impl Meter {
 
 /// Runs tools: scripts, remote tools, fakes in tests.
 pub trait ToolRunner: Send + Sync {
-    /// Runs `call` to its end. Dropping the future cancels the call: what it started is stopped.
+    /// Runs `call` to its end. Dropping the future cancels the call: what it started is stopped. It is how every call is given
+    /// up, and nothing waits for what a runner still does then: what takes time to clean up belongs to a task that a
+    /// guard's `Drop` starts.
     fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>>;
 }
 

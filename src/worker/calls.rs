@@ -1,9 +1,10 @@
 //! The calls of one reply, being answered: tools that run, people that are asked.
 //!
 //! Which calls, in which order and with what result is the request machine's; here are their futures and time limits.
-//! A call that is given up is dropped, which stops what it started.
+//! A call that is given up is dropped, which stops what it started, and before the end of its request is told.
 
 use std::any::Any;
+use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -59,8 +60,12 @@ enum Answer {
 pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total: Option<Instant>) {
     let mut open: Vec<OpenCall> = Vec::new();
     loop {
-        let pending = run.pending_calls();
-        if pending.is_empty() {
+        let listed: HashMap<&str, bool> = run.open_calls().collect();
+        open.retain(|call| listed.get(call.id.as_str()) == Some(&call.needs_approval));
+        let is_over = listed.is_empty();
+        // What was given up is gone before its end is told.
+        task.publish(run);
+        if is_over {
             return;
         }
         if let Some(Next::Stop(Stopped { at_ms, failure })) =
@@ -69,18 +74,11 @@ pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total
             task.clock.reach(at_ms);
             return task.stop(run, failure);
         }
-        let is_listed = |call: &OpenCall| {
-            pending
-                .iter()
-                .any(|listed| listed.call.id == call.id && listed.needs_approval == call.needs_approval)
-        };
-        open.retain(is_listed);
-        for listed in pending {
-            if open.iter().any(|call| call.id == listed.call.id) {
-                continue;
-            }
-            open.push(begin(task, run, toolbox, listed));
-        }
+        let begun: HashSet<&str> = open.iter().map(|call| call.id.as_str()).collect();
+        let listed = run.open_calls().filter(|(id, _)| !begun.contains(id));
+        let listed = listed.filter_map(|(id, _)| run.pending_call(id));
+        let new: Vec<OpenCall> = listed.map(|listed| begin(task, run, toolbox, listed)).collect();
+        open.extend(new);
         if open.iter().all(|call| call.is_given_up) {
             return end_given_up(task, run);
         }
@@ -116,7 +114,6 @@ pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total
                 run.on_tool_result(&call.id, result, task.clock.now_ms());
             }
         }
-        task.publish(run);
     }
 }
 

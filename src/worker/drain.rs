@@ -88,10 +88,7 @@ async fn drain(held: Held) {
             }
             shared.transport.look(Page::Slots).await
         };
-        let look = tokio::select! {
-            () = shared.stopped.cancelled() => return,
-            look = look => look,
-        };
+        let Some(look) = shared.stopped.run_until_cancelled(look).await else { return };
         let limit = match &look {
             Look::Seen(200, slots) if has_idle_slot(slots, &shared) => return,
             Look::Seen(200, Value::Array(_)) | Look::Silent => MAX_DRAIN,
@@ -105,8 +102,11 @@ async fn drain(held: Held) {
             }
             return;
         }
+        let stopped = shared.stopped.clone();
         drop(shared);
-        tokio::time::sleep(step.min(rest)).await;
+        if stopped.run_until_cancelled(tokio::time::sleep(step.min(rest))).await.is_none() {
+            return;
+        }
         step = (step * 2).min(LAST_STEP);
     }
 }

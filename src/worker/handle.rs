@@ -157,9 +157,6 @@ impl Worker {
             }
         };
         if let Some(origin) = origin {
-            if self.record(&origin.request_id).is_some() {
-                return Err(SubmitError::IdTaken);
-            }
             origin.settle(&mut session);
         }
         let mut config = config.run;
@@ -171,7 +168,7 @@ impl Worker {
         let id = session.request_id.clone();
         let mut registry = lock(&shared.registry);
         if registry.get(&id).is_some() {
-            return Err(SubmitError::NoSlotAvailable);
+            return Err(if script.is_some() { SubmitError::NoSlotAvailable } else { SubmitError::IdTaken });
         }
         registry
             .admit(id.clone(), Arc::clone(&record), shared.config.slots)
@@ -360,8 +357,9 @@ impl Worker {
         let _ = conditions.wait_for(|condition| condition.state == WorkerState::Stopped).await;
     }
 
-    /// Starts a managed server anew, locked out or not. Every request with an open stream fails with `worker_restarted`; one
-    /// whose tool is running goes on, and waits for the server before its next turn.
+    /// Starts a managed server anew, locked out or not. Every request that has asked its server (it waits for headers, or its
+    /// stream is open) fails with `worker_restarted`, whoever cancels it at the same time. One that has not goes on: its tool
+    /// runs, a person is asked, or it waits for the server or for its next try.
     pub fn restart(&self) {
         let shared = &self.shared;
         let detail = "the worker was restarted";

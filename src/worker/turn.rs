@@ -91,8 +91,8 @@ impl Turn<'_> {
     async fn play(&mut self, request: &ChatRequest, form: &mut BodyForm) -> Result<(), Over> {
         let (turn, _) = self.run.turn();
         let request_id = self.run.request_id().to_owned();
-        let _streaming = self.reach_server().await?;
         for attempt in 1.. {
+            let streaming = self.reach_server().await?;
             let body = request.encode_body(*form);
             let outgoing = |attempt, body| Outgoing {
                 request_id: request_id.clone(),
@@ -137,6 +137,8 @@ impl Turn<'_> {
                     let delay_ms = wait.as_millis() as u64;
                     let event = Event::Retry { attempt: attempt + 1, delay_ms, detail: reason };
                     self.task.publish_own(self.run, event);
+                    // Nothing of it is with the server: a restart is waited for.
+                    drop(streaming);
                     self.wait(wait, is_loading).await?;
                     self.retries += 1;
                     self.delay = (self.delay * 2).min(MAX_DELAY);

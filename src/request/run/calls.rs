@@ -61,18 +61,17 @@ enum CallState {
 impl Batch {
     /// The calls that are to be answered now, and are not.
     pub(super) fn pending(&self) -> Vec<PendingCall> {
-        let open = self.calls.iter().filter_map(|call| {
-            let needs_approval = match call.state {
-                CallState::Asked => true,
-                CallState::Running { .. } => false,
-                CallState::Waiting | CallState::Answered { .. } | CallState::Failed { .. } => return None,
-            };
-            let Task::Run { arguments, timeout, .. } = &call.task else { return None };
-            let named =
-                ToolCall { id: call.id.clone(), name: call.name.clone(), arguments: arguments.clone() };
-            Some(PendingCall { call: named, timeout: *timeout, needs_approval })
-        });
-        open.collect()
+        self.calls.iter().filter_map(BatchCall::pending).collect()
+    }
+
+    /// The ids of these, and whether a person is asked.
+    pub(super) fn open(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.calls.iter().filter_map(|call| Some((call.id.as_str(), call.needs_approval()?)))
+    }
+
+    /// One of them.
+    pub(super) fn pending_of(&self, call_id: &str) -> Option<PendingCall> {
+        self.calls.iter().find(|call| call.id == call_id)?.pending()
     }
 
     /// The first tool whose call is being answered.
@@ -98,6 +97,24 @@ impl Batch {
             )
             | None => None,
         }
+    }
+}
+
+impl BatchCall {
+    /// Whether a person is asked; `None`: it is not to be answered now.
+    fn needs_approval(&self) -> Option<bool> {
+        match self.state {
+            CallState::Asked => Some(true),
+            CallState::Running { .. } => Some(false),
+            CallState::Waiting | CallState::Answered { .. } | CallState::Failed { .. } => None,
+        }
+    }
+
+    fn pending(&self) -> Option<PendingCall> {
+        let needs_approval = self.needs_approval()?;
+        let Task::Run { arguments, timeout, .. } = &self.task else { return None };
+        let call = ToolCall { id: self.id.clone(), name: self.name.clone(), arguments: arguments.clone() };
+        Some(PendingCall { call, timeout: *timeout, needs_approval })
     }
 }
 

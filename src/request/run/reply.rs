@@ -17,28 +17,30 @@ use crate::spec::OnFailure;
 
 impl Run {
     pub(super) fn take_text(&mut self, text: &str, tools: &ToolSet) {
-        // What follows a loop is left out, so that the outcome does not depend on how the text was cut.
+        let looped = self.add_text(text, tools);
+        if self.hold_back.is_over_limit() {
+            // The end of the reply, as if the server had broken it off here.
+            self.judge_reply(&Reply::failed(too_many_calls()), tools);
+        } else if let Some(found) = looped {
+            self.finish_failed(loop_failure(found));
+        }
+    }
+
+    /// Takes text up to a loop: what follows one is left out, so that the outcome does not depend on how the text was cut.
+    fn add_text(&mut self, text: &str, tools: &ToolSet) -> Option<Loop> {
         let looped = self.lines.push(text);
         let text = looped.as_ref().and_then(|(end, _)| text.get(..*end)).unwrap_or(text);
         let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
         let (shown, taken) = self.hold_back.push(text, &mut judge);
         self.raw_text.push_str(text.get(..taken).unwrap_or(text));
         self.show(shown);
-        if self.hold_back.is_over_limit() {
-            // The end of the reply, as if the server had broken it off here.
-            self.judge_reply(&Reply::failed(too_many_calls()), tools);
-        } else if let Some((_, found)) = looped {
-            self.finish_failed(loop_failure(found));
-        }
+        looped.map(|(_, found)| found)
     }
 
     /// Decides over a whole reply. The numbers are those of the tool loop's rules.
     pub(super) fn judge_reply(&mut self, reply: &Reply, tools: &ToolSet) {
         self.count_tokens(reply.usage);
-        let status = self.read_failed_generation(reply, tools);
-        if self.outcome.is_some() {
-            return;
-        }
+        let (status, looped) = self.read_failed_generation(reply, tools);
         let Partition { exit, normal, unknown } = partition(&reply.calls, tools);
         let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
         let shown = self.hold_back.finish(&mut judge);
@@ -74,7 +76,7 @@ impl Run {
             status
         };
         let failure = status_failure(&status, reply)
-            .or_else(|| self.lines.finish().map(loop_failure))
+            .or_else(|| looped.or_else(|| self.lines.finish()).map(loop_failure))
             .or_else(|| {
                 let names: Vec<String> = unknown.iter().map(|call| format!("`{}`", call.name)).collect();
                 let detail = format!("the model called an unknown tool: {}", names.join(", "));
@@ -110,23 +112,19 @@ impl Run {
     }
 
     /// A call that the server itself could not parse is text, and may be a call written as text. Gives the status
-    /// that holds afterwards.
-    fn read_failed_generation(&mut self, reply: &Reply, tools: &ToolSet) -> ReplyStatus {
+    /// that holds afterwards, and a loop in that text.
+    fn read_failed_generation(&mut self, reply: &Reply, tools: &ToolSet) -> (ReplyStatus, Option<Loop>) {
         let ReplyStatus::ServerError { error: ServerError { failed_generation: Some(text), .. } } =
             &reply.status
         else {
-            return reply.status.clone();
+            return (reply.status.clone(), None);
         };
-        self.take_text(text, tools);
-        if self.outcome.is_none() {
-            let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
-            let shown = self.hold_back.finish(&mut judge);
-            self.show(shown);
-            if self.hold_back.calls().next().is_some() {
-                return ReplyStatus::Complete;
-            }
-        }
-        reply.status.clone()
+        let looped = self.add_text(text, tools);
+        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
+        let shown = self.hold_back.finish(&mut judge);
+        self.show(shown);
+        let is_call = self.hold_back.calls().next().is_some();
+        (if is_call { ReplyStatus::Complete } else { reply.status.clone() }, looped)
     }
 
     fn written_calls(&self, tools: &ToolSet) -> Vec<(String, RawArguments)> {

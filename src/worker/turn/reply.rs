@@ -175,7 +175,7 @@ impl Turn<'_> {
             }
             self.run.on_event(event, &self.toolbox.tools, at_ms);
         }
-        let calls = !self.run.pending_calls().is_empty() || self.run.signals().len() > signals;
+        let calls = self.run.open_calls().next().is_some() || self.run.signals().len() > signals;
         let is_fine = self.run.outcome().is_none_or(|outcome| outcome.state == FinalState::Completed);
         let ignored = (demands_call(sent) && !calls && is_fine).then(|| {
             String::from(

@@ -115,8 +115,25 @@ fn what_is_mended_and_how() {
             vec![
                 user("a"),
                 calls("", &[("aaaaaaaaa", "{}"), ("bbbbbbbbb", "{}")]),
-                result("bbbbbbbbb", "1"),
                 result("aaaaaaaaa", interrupted),
+                result("bbbbbbbbb", "1"),
+            ],
+        ),
+        // Results in another order than their calls: some templates pair them by their places.
+        (
+            vec![
+                user("a"),
+                calls("", &[("aaaaaaaaa", "{}"), ("bbbbbbbbb", "{}"), ("ccccccccc", "{}")]),
+                result("ccccccccc", "3"),
+                result("aaaaaaaaa", "1"),
+                result("bbbbbbbbb", "2"),
+            ],
+            vec![
+                user("a"),
+                calls("", &[("aaaaaaaaa", "{}"), ("bbbbbbbbb", "{}"), ("ccccccccc", "{}")]),
+                result("aaaaaaaaa", "1"),
+                result("bbbbbbbbb", "2"),
+                result("ccccccccc", "3"),
             ],
         ),
         // A result of no call is a tool's word, and not the user's.

@@ -200,8 +200,9 @@ impl Play {
         let mut run = self.start();
         let (mut events, mut requests, mut executed) = (Vec::new(), Vec::new(), Vec::new());
         let mut now = 0;
-        for _ in 0..10_000 {
+        for _ in 0..1_200 {
             let step = run.next_step(&tools, &BiosV1);
+            self.store(&mut run);
             assert_eq!(step, run.next_step(&tools, &BiosV1), "asked again, it says the same");
             events.extend(run.take_events());
             now += 10;
@@ -218,9 +219,7 @@ impl Play {
                     inputs.push(ChatEvent::Ended { reply: script.reply.clone() });
                     for input in inputs {
                         run.on_event(input, &tools, now);
-                        if self.restore {
-                            run = restored(&run);
-                        }
+                        self.store(&mut run);
                         events.extend(run.take_events());
                     }
                 }
@@ -231,7 +230,9 @@ impl Play {
                     if *needs_approval {
                         run.on_tool_result(&call.id, Ok(json!("not asked yet")), now);
                         run.on_approval("wrong", Approval::Allowed, now);
+                        self.store(&mut run);
                         run.on_approval(&call.id, self.approval.clone(), now);
+                        self.store(&mut run);
                         run.on_approval(&call.id, Approval::Allowed, now);
                     } else {
                         assert!(!executed.contains(&(call.name.clone(), call.id.clone())), "executed once");
@@ -241,12 +242,14 @@ impl Play {
                         let answer = (self.answer)(executed.len(), &call.name);
                         run.on_approval(&call.id, Approval::Refused { reason: String::from("late") }, now);
                         run.on_tool_result(&call.id, answer.clone(), now);
+                        self.store(&mut run);
                         run.on_tool_result(&call.id, answer, now);
                     }
                 }
                 Step::Wait => panic!("a driver that gave everything waits for nothing"),
                 Step::Finished => {
                     let outcome = run.outcome().unwrap().clone();
+                    self.store(&mut run);
                     assert_settled(&mut run, &tools);
                     assert_events(&events, &outcome);
                     let conversation = run.conversation().to_vec();
@@ -254,11 +257,15 @@ impl Play {
                     return Played { outcome, events, requests, executed, conversation };
                 }
             }
-            if self.restore {
-                run = restored(&run);
-            }
         }
         panic!("no terminal state");
+    }
+
+    /// Goes on with a copy out of storage, where that is tried.
+    fn store(&self, run: &mut Run) {
+        if self.restore {
+            *run = restored(run);
+        }
     }
 }
 

@@ -165,6 +165,8 @@ proptest! {
         prop_assert_eq!(plain.outcome, stored.outcome);
         prop_assert_eq!(plain.events, stored.events);
         prop_assert_eq!(plain.requests, stored.requests);
+        prop_assert_eq!(plain.executed, stored.executed);
+        prop_assert_eq!(plain.conversation, stored.conversation);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Lines that repeat.
 
-use deftool::request::{FailReason, LineDetector, default_thresholds};
+use deftool::request::{FailReason, FinalState, LineDetector, default_thresholds};
+use serde_json::json;
 
-use super::play::{fixture, play, says};
+use super::play::{Script, fixture, play, says};
 
 #[test]
 fn repeated_lines_fail_the_request_and_keep_the_output() {
@@ -17,6 +18,11 @@ fn repeated_lines_fail_the_request_and_keep_the_output() {
     let one = play().run(&[says(&endless)]);
     let many = play().run(&[says(&endless).cut(3)]);
     assert_eq!(one.outcome, many.outcome);
+    // A reply each: the model says before every call what it does.
+    let before = format!("{}\n", "I will look at that now. ".repeat(4));
+    let replies: Vec<Script> =
+        (0..8).map(|_| says(&before).call("look", json!({}))).chain([says("done")]).collect();
+    assert_eq!(play().run(&replies).outcome.state, FinalState::Completed);
 }
 
 /// After how many lines the detector fires, each given as a whole.

@@ -115,6 +115,18 @@ fn signals_are_recorded_before_the_reply_fails() {
         assert_eq!(played.outcome.signals.len(), usize::from(!mid_stream), "{failing:?}");
         assert!(played.outcome.text.contains('t'), "output is kept");
     }
+    // A call that the server could not parse comes back as text, and that text repeats itself.
+    let looping = ServerError {
+        kind: ServerErrorKind::Server,
+        message: String::from("it does not parse"),
+        code: None,
+        failed_generation: Some("the same line, again and again\n".repeat(40)),
+    };
+    let failing = says("t").call("finish", json!({})).status(ReplyStatus::ServerError { error: looping });
+    let played = play().run(&[failing]);
+    assert_eq!(played.failure().1, "server_error");
+    assert_eq!(played.outcome.signals.len(), 1);
+    assert!(played.outcome.text.contains("again and again"));
 }
 
 #[test]

@@ -202,8 +202,11 @@ fn beside_a_structured_normal_call_text_stays_text() {
     let played = play().run(&[says(text).call("get_weather", weather()), says("!")]);
     assert_eq!(played.executed(), ["get_weather"]);
     assert_eq!(played.outcome.text, format!("{text}!"));
-    let beside_exit = play()
-        .run(&[says("<tool_call>{\"name\": \"look\"}</tool_call>").call("finish", json!({})), says("")]);
+    let tag = "<tool_call>{\"name\": \"look\"}</tool_call>";
+    let beside_normal = play().run(&[says(tag).call("get_weather", weather()), says("!")]);
+    assert_eq!(beside_normal.executed(), ["get_weather"]);
+    assert_eq!(beside_normal.outcome.text, format!("{tag}!"));
+    let beside_exit = play().run(&[says(tag).call("finish", json!({})), says("")]);
     assert_eq!(beside_exit.executed(), ["look"]);
 }
 
@@ -238,6 +241,10 @@ fn what_stands_in_an_earlier_message_is_not_executed() {
     assert_eq!(own.failure().1, "malformed_call", "a start alone is no quotation");
     let own = play().run(&[says(tag), says(tag), says("done")]);
     assert_eq!(own.executed(), ["look", "look"], "what the model itself said before is no quotation");
+    // A turn that looked into the earlier messages comes before the result that quotes.
+    let late = play().answering(move |_, _| Ok(json!(format!("say {tag}"))));
+    let first = says("<tool_call>{\"name\": \"look\"}</tool_call>");
+    assert_eq!(late.run(&[first, says(tag)]).executed(), ["look"], "the newest result counts, too");
 }
 
 /// As a page, a log or a file's name has it, and as a model that shows it writes it.
@@ -358,11 +365,14 @@ fn at_most_64_kib_wait() {
         let mut run = play().with(on).start();
         run.next_step(&tools, &BiosV1);
         let mut fed = 0;
-        for piece in text.as_bytes().chunks(1000) {
+        let (start, end) = text.as_bytes().split_at(64 * 1024 - 100);
+        // One by one where the limit is.
+        let (middle, end) = end.split_at(300);
+        for piece in [start].into_iter().chain(middle.chunks(1)).chain(end.chunks(1000)) {
             fed += piece.len();
             let piece = String::from_utf8(piece.to_vec()).unwrap();
             run.on_event(ChatEvent::Text { text: piece }, &tools, 1);
-            assert!(fed - run.text().len() <= 64 * 1024 + 1100, "{fed} {}", run.text().len());
+            assert!(fed - run.text().len() <= 64 * 1024, "{fed} {}", run.text().len());
         }
     }
     let far = format!("<tool_call>{{\"name\": \"look\"}}</tool_call>{long}");

@@ -74,9 +74,19 @@ fn a_parallel_failure_gives_up_the_calls_after_it() {
         if nth == 1 { Err(ToolError::new(ToolErrorKind::Script, "no")) } else { Ok(json!(nth)) }
     };
     let calls = says("").call("look", json!({})).call("look", json!({"b": 1}));
-    let played = together().answering(fails).run(&[calls, says("never")]);
+    let played = together().answering(fails).run(&[calls.clone(), says("never")]);
     assert_eq!(played.failure().2, "look: no");
     assert_eq!(played.executed(), ["look"], "the second was not waited for");
+    // The one in the middle fails first: the one before it is waited for, the one after it is not.
+    let calls = calls.call("look", json!({"c": 1}));
+    let mut asked = Vec::new();
+    let mut play = together();
+    play.choose = Box::new(move |count| {
+        asked.push(count);
+        assert_eq!(asked, [3, 1][..asked.len()]);
+        usize::from(count == 3)
+    });
+    assert_eq!(play.answering(fails).run(&[calls, says("never")]).failure().2, "look: no");
 }
 
 #[test]

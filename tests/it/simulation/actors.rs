@@ -29,6 +29,18 @@ use super::world::World;
 /// The server.
 pub(super) struct Server(pub(super) Arc<World>);
 
+/// An exchange that the worker has not let go.
+struct Open {
+    world: Arc<World>,
+    number: usize,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.world.exchange_ends(self.number);
+    }
+}
+
 /// A part of a body on its way.
 enum Piece {
     Wait(Duration),
@@ -74,6 +86,7 @@ impl Server {
     async fn answer(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
         let cut_seed = u64::from(outgoing.turn) << 8 | u64::from(outgoing.attempt);
         let (number, script) = self.0.begin_exchange(outgoing);
+        let open = Open { world: Arc::clone(&self.0), number };
         match script.head_after {
             Some(Duration::ZERO) => {}
             Some(after) => sleep(after).await,
@@ -95,23 +108,23 @@ impl Server {
         let mut dice = Dice::of(self.0.plan.seed, "cuts", &[number as u64, cut_seed]);
         let loses = self.0.fault == Some(Fault::LoseBytes);
         let pieces = cut(&mut dice, &script, loses);
-        let world = Arc::clone(&self.0);
-        let body = stream::unfold((pieces, script.tail), move |(mut pieces, tail)| {
-            let world = Arc::clone(&world);
+        let body = stream::unfold((pieces, script.tail, open), move |(mut pieces, tail, open)| {
+            let world = Arc::clone(&open.world);
             async move {
                 loop {
                     match pieces.pop_front() {
                         Some(Piece::Wait(time)) => sleep(time).await,
                         Some(Piece::Bytes(bytes, frames)) => {
                             world.bytes_come(number, bytes.len(), frames);
-                            return Some((Ok(bytes), (pieces, tail)));
+                            return Some((Ok(bytes), (pieces, tail, open)));
                         }
                         None if tail == Tail::Silence => std::future::pending().await,
                         None => {
                             world.body_ends(number);
                             let message = String::from("the connection broke");
                             let broken = TransportError::Broken { message };
-                            return (tail == Tail::Break).then_some((Err(broken), (pieces, Tail::End)));
+                            let left = (pieces, Tail::End, open);
+                            return (tail == Tail::Break).then_some((Err(broken), left));
                         }
                     }
                 }
@@ -139,7 +152,9 @@ fn cut(dice: &mut Dice, script: &Script, loses: bool) -> VecDeque<Piece> {
             } else {
                 lump.extend_from_slice(&frame.bytes);
             }
-            ends.push(lump.len());
+            // A line ends at CR: the LF after the last one brings nothing.
+            let needless = usize::from(frame.bytes.ends_with(b"\r\n\r\n"));
+            ends.push(lump.len().saturating_sub(needless));
         };
         add(first);
         while let Some(next) = frames.next_if(|next| next.before.is_zero()) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Everything that is counted.
-const FEATURES: [&str; 211] = [
+const FEATURES: [&str; 223] = [
     "a last turn without budget",
     "a reader goes away",
     "a request is replayed",
@@ -37,6 +37,8 @@ const FEATURES: [&str; 211] = [
     "config: 3 slots",
     "config: 4 slots",
     "config: 5 slots",
+    "config: ChatCompletions",
+    "config: Responses",
     "config: approvals Allow",
     "config: approvals Ask",
     "config: approvals Refuse",
@@ -77,12 +79,20 @@ const FEATURES: [&str; 211] = [
     "config: total Some(50ms)",
     "config: total Some(5s)",
     "config: total Some(700ms)",
+    "events: deltas alone",
+    "events: incomplete",
+    "events: no id",
+    "events: no index",
+    "events: other ids",
+    "events: the last alone",
     "finish: as it should",
     "finish: breaks after it",
+    "finish: breaks after the last event",
     "finish: no [DONE]",
     "finish: only [DONE]",
     "finish: stays open",
     "finish: stays open after [DONE]",
+    "finish: stays open after the last event",
     "head: 200",
     "head: 408, 409, 503",
     "head: 429",
@@ -173,6 +183,8 @@ const FEATURES: [&str; 211] = [
     "reply: noise",
     "reply: whole",
     "restart",
+    "restart: hits who has asked",
+    "restart: spares the others",
     "sent again with calls and results as text",
     "sent again with each call and its result as a pair",
     "sent again with one system message at the head",

@@ -35,7 +35,7 @@ pub(super) enum Law {
     States,
     /// Events come in an order that makes sense: `submitted` first, `finished` last.
     Order,
-    /// What the worker ends has failed; what its submitter ends was canceled.
+    /// A restart fails who has asked, and nobody else; what the submitter ends was canceled.
     Restart,
     /// So many results are kept and no more.
     Kept,

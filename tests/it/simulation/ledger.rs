@@ -74,6 +74,8 @@ impl Ledger {
 pub(super) struct Case {
     pub(super) id: String,
     pub(super) turns: Vec<Turn>,
+    /// Exchanges that the worker has not let go: it waits for a head, or holds a stream.
+    pub(super) open: usize,
     /// The forms that it has taken.
     pub(super) forms: Forms,
     /// As [`Case::executed`], of the case before, whose conversation this one goes on with.
@@ -93,6 +95,7 @@ pub(super) struct Case {
     pub(super) over_by: Option<(Duration, &'static str)>,
     pub(super) canceled: bool,
     pub(super) stopped: bool,
+    /// It had asked when the worker was restarted.
     pub(super) restarted: bool,
     pub(super) status: Option<RequestStatus>,
     pub(super) events: Vec<Arc<Event>>,
@@ -176,6 +179,11 @@ impl Exchange {
     pub(super) fn is_said(&self) -> bool {
         let came = self.script.frames.iter().take(self.frames);
         self.is_delivered() || came.into_iter().any(|frame| frame.is_finish || frame.is_last)
+    }
+
+    /// Whether it said its last word.
+    pub(super) fn is_ended(&self) -> bool {
+        self.is_over || self.script.frames.iter().take(self.frames).any(|frame| frame.is_last)
     }
 
     /// Whether the server may be reading its prompt, and would go on without a client.

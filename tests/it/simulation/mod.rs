@@ -7,16 +7,18 @@
 //! |---|---|
 //! | `plan` | what is decided before a world begins |
 //! | `script`, `reply`, `pages`, `tools` | what the server says, what the tools do |
+//! | `completions`, `responses`, `wire` | how the two APIs put it |
 //! | `again` | its recording, played again |
 //! | `own` | what a request brings along |
 //! | `swaps` | what it refuses, and what must be sent then |
-//! | `actors`, `world` | who acts; every step, and what is looked at after it |
+//! | `actors`, `world` | who acts; every step, by who takes it, and what is looked at after it |
 //! | `face` | the worker as all of them see it |
 //! | `laws`, `told`, `sent`, `oracle`, `ledger` | what must hold |
 //! | `faults`, `coverage` | that each law can fail; that what may happen does |
 
 mod actors;
 mod again;
+mod completions;
 mod coverage;
 mod dice;
 mod face;
@@ -28,11 +30,13 @@ mod own;
 mod pages;
 mod plan;
 mod reply;
+mod responses;
 mod script;
 mod sent;
 mod swaps;
 mod told;
 mod tools;
+mod wire;
 mod world;
 
 use std::collections::BTreeMap;

@@ -61,6 +61,16 @@ pub(super) fn judge(
     if outcome.state == FinalState::Canceled && (case.restarted || !(case.canceled || case.stopped)) {
         return broken(Law::Restart, String::from("canceled, and nobody did"));
     }
+    if case.restarted && class != "worker_restarted/" {
+        let last = case.turns.last().and_then(|turn| turn.exchanges.last());
+        // Its reply was whole, or its time was over, at that very moment; or its driver is lost.
+        let is_excused = last.is_some_and(Exchange::is_ended)
+            || (class.contains("timeout") && case.due.is_some_and(|(due, _)| now >= due))
+            || class == "unknown_error/internal";
+        if !is_excused {
+            return broken(Law::Restart, String::from("it had asked when the worker was restarted"));
+        }
+    }
     let interrupted = match class.as_str() {
         "canceled" => true,
         "worker_restarted/" if case.restarted => true,

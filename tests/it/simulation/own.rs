@@ -129,7 +129,7 @@ impl Past {
 /// A piece of a conversation that a server may refuse.
 fn odd(dice: &mut Dice) -> Vec<Message> {
     let id = *dice.pick(&["samesame1", "call_1", "", "ünïcödes", "good00001", "a-b-c-d-e"]);
-    match dice.below(0..12) {
+    match dice.below(0..13) {
         0 => vec![asks("unanswered", &[(id, "{}")])],
         1 => vec![result(id)],
         2 => vec![asks("twice", &[(id, "{}"), (id, "{}")]), result(id), result(id)],
@@ -141,6 +141,7 @@ fn odd(dice: &mut Dice) -> Vec<Message> {
         8 => vec![Message::System { content: IN_BETWEEN.to_owned() }],
         9 => vec![asks("a word", &[]), asks("another word", &[])],
         10 => vec![asks("", &[(id, "{}")]), user("never mind"), result(id)],
+        11 => vec![asks("", &[(id, "{}"), ("good00003", "{}")]), result("good00003"), result(id)],
         _ => vec![user("one more"), user("and another")],
     }
 }

@@ -73,7 +73,9 @@ impl Plan {
     pub(super) fn of_seed(seed: u64) -> Self {
         let mut dice = Dice::of(seed, "plan", &[]);
         let calm = dice.chance(50);
-        let config = config(&mut dice, calm);
+        let is_response = Dice::of(seed, "api", &[]).chance(25);
+        let api = if is_response { Api::Responses } else { Api::ChatCompletions };
+        let config = config(&mut dice, calm, api);
         let count = dice.below(1..7);
         let span = *dice.pick(&[10, 300, 5_000, 60_000]);
         let cases = (0..count).map(|number| case(seed, number, span)).collect();
@@ -133,7 +135,7 @@ fn case(seed: u64, number: usize, span: u64) -> CasePlan {
 
 /// What is to be counted of a configuration.
 pub(super) fn features(config: &WorkerConfig) -> Vec<String> {
-    let WorkerConfig { run, timers, slots, keep_results, server, approvals, .. } = config;
+    let WorkerConfig { run, timers, slots, keep_results, api, server, approvals, .. } = config;
     vec![
         format!("config: budget of {} by {:?}", run.tool_budget, run.budget_unit),
         format!("config: fallback {:?}", run.fallback),
@@ -146,13 +148,14 @@ pub(super) fn features(config: &WorkerConfig) -> Vec<String> {
         format!("config: {slots} slots"),
         format!("config: {keep_results} results kept"),
         format!("config: dialect {:?}", server.dialect),
+        format!("config: {api:?}"),
         format!("config: approvals {approvals:?}"),
         format!("config: total {:?}", timers.total),
         format!("config: stall {:?}", timers.stall),
     ]
 }
 
-fn config(dice: &mut Dice, calm: bool) -> WorkerConfig {
+fn config(dice: &mut Dice, calm: bool, api: Api) -> WorkerConfig {
     let on_failure = |dice: &mut Dice| if dice.chance(50) { OnFailure::Fail } else { OnFailure::Report };
     let mut params = json!({});
     if dice.chance(40) {
@@ -203,7 +206,7 @@ fn config(dice: &mut Dice, calm: bool) -> WorkerConfig {
         timers: Timers { total, ..timers },
         slots: dice.below(1..6),
         keep_results: dice.weighted(&[(1, 0), (1, 1), (1, 2), (3, 1000)]),
-        api: Api::ChatCompletions,
+        api,
         server: Capabilities {
             parallel_calls: *dice.pick(&[None, Some(true), Some(false)]),
             slots_page: *dice.pick(&[None, None, Some(true), Some(false)]),

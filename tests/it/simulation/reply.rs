@@ -1,10 +1,12 @@
 //! What the server says once its head said 200: text, reasoning, calls of every kind, and how it ends.
 
+use deftool::chat::Api;
 use deftool::schema::ToolKind;
 use serde_json::{Value, json};
 
+use super::completions::completion;
 use super::dice::Dice;
-use super::script::{Asked, Fate, Form, Frame, PROMPT_TOKENS, Part, SaidCall, Script, Tail, Written};
+use super::script::{Asked, Fate, Form, Frame, Part, SaidCall, Script, Tail, Written};
 use super::tools::{Generation, copied_payload};
 
 /// A reply being written.
@@ -78,11 +80,11 @@ impl Reply<'_, '_> {
         self.script
     }
 
-    fn count(&mut self, feature: &'static str) {
+    pub(super) fn count(&mut self, feature: &'static str) {
         self.script.features.push(feature);
     }
 
-    fn words(&mut self) -> String {
+    pub(super) fn words(&mut self) -> String {
         (0..self.dice.below(1..12)).map(|_| *self.dice.pick(&WORDS)).collect()
     }
 
@@ -223,7 +225,7 @@ impl Reply<'_, '_> {
         self.script.said.fate = Fate::Truncated;
     }
 
-    fn push(&mut self, data: &Value, frame: Frame) {
+    pub(super) fn push(&mut self, data: &Value, frame: Frame) {
         let (prefix, end) = *self.dice.pick(&[
             ("data: ", "\n\n"),
             ("data: ", "\n\n"),
@@ -235,134 +237,38 @@ impl Reply<'_, '_> {
         self.script.frames.push(Frame { bytes: format!("{prefix}{data}{end}").into_bytes(), ..frame });
     }
 
-    fn push_delta(&mut self, delta: &Value, frame: Frame) {
-        let data = json!({
-            "id": "c", "object": "chat.completion.chunk", "model": "scripted",
-            "choices": [{"index": 0, "delta": delta, "finish_reason": null}]
-        });
-        self.push(&data, Frame { is_token: true, ..frame });
+    /// A reply that does not say how it ends; whether it is one.
+    pub(super) fn ends_unsaid(&mut self, kind: &'static str) -> bool {
+        let calls = &self.script.said.calls;
+        // Calls that are all whole say it for themselves.
+        let is_said = !calls.is_empty() && calls.iter().all(|call| call.arguments.is_some());
+        let is_silent = self.script.frames.iter().all(|frame| !frame.is_token);
+        let (fate, tail) = match kind {
+            "reply: breaks" => (Fate::Incomplete, Tail::Break),
+            "reply: falls silent" => (Fate::Incomplete, Tail::Silence),
+            "reply: end unsaid" if is_silent => (Fate::Empty, Tail::End),
+            "reply: end unsaid" if is_said => (Fate::Whole, Tail::End),
+            "reply: end unsaid" => (Fate::Incomplete, Tail::End),
+            _ => return false,
+        };
+        self.script.said.fate = fate;
+        self.script.tail = tail;
+        true
     }
 
     fn write_stream(&mut self, kind: &'static str) {
-        if self.dice.chance(15) {
-            self.count("progress");
-            for processed in 0..3 {
-                let data = json!({"choices": [], "prompt_progress": {"processed": processed, "total": 100}});
-                self.push(&data, Frame { is_progress: true, ..Frame::default() });
-            }
-        }
-        if self.dice.chance(25) {
-            self.count("reasoning");
-            let words = self.words();
-            self.push_delta(&json!({"reasoning_content": words}), Frame::default());
-        }
-        for piece in pieces(self.dice, &self.script.said.text()) {
-            let text = piece.len();
-            self.push_delta(&json!({"content": piece}), Frame { text, ..Frame::default() });
-        }
-        let calls = self.script.said.calls.clone();
-        for (index, call) in calls.iter().enumerate() {
-            let function = json!({"name": call.name, "arguments": ""});
-            let mut delta = json!({"index": index, "type": "function", "function": function});
-            if let Some(id) = &call.id {
-                delta["id"] = json!(id);
-            }
-            self.push_delta(&json!({"tool_calls": [delta]}), Frame::default());
-            for piece in pieces(self.dice, &call.text) {
-                let delta = json!({"index": index, "function": {"arguments": piece}});
-                self.push_delta(&json!({"tool_calls": [delta]}), Frame::default());
-            }
-        }
-        let fate = &mut self.script.said.fate;
-        match kind {
-            "reply: breaks" => {
-                *fate = Fate::Incomplete;
-                self.script.tail = Tail::Break;
-            }
-            "reply: falls silent" => {
-                *fate = Fate::Incomplete;
-                self.script.tail = Tail::Silence;
-            }
-            "reply: end unsaid" => {
-                // Calls that are all whole say it for themselves.
-                let whole = calls.iter().all(|call| call.arguments.is_some());
-                *fate = match (calls.is_empty(), whole) {
-                    (true, _) => Fate::Incomplete,
-                    (false, true) => Fate::Whole,
-                    (false, false) => Fate::Incomplete,
-                };
-                if self.script.frames.iter().all(|frame| !frame.is_token) {
-                    *fate = Fate::Empty;
-                }
-            }
-            "reply: error in the stream" => {
-                let overflow = self.dice.chance(30);
-                *fate = if overflow { Fate::Overflow } else { Fate::ServerError };
-                let data = if overflow {
-                    json!({"error": {"message": "too long", "type": "exceed_context_size_error", "code": 400}})
-                } else {
-                    json!({"error": {"message": "it broke", "code": 500}})
-                };
-                self.push(&data, Frame { is_last: true, ..Frame::default() });
-            }
-            _ => self.write_finish(),
+        match self.asked.api {
+            Api::ChatCompletions => self.write_chunks(kind),
+            Api::Responses => self.write_events(kind),
         }
     }
 
-    fn write_finish(&mut self) {
-        let cut = self.script.said.fate == Fate::Truncated;
-        let reason = match self.script.said.calls.is_empty() {
-            _ if cut => "length",
-            true => *self.dice.pick(&["stop", "stop", "length", "eos"]),
-            false => *self.dice.pick(&["tool_calls", "stop", "function_call"]),
-        };
-        let how = self.dice.below(0..6);
-        if how != 0 {
-            let data = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
-            self.push(&data, Frame { is_finish: true, ..Frame::default() });
-        }
-        if self.dice.chance(50) {
-            self.count("usage");
-            let usage =
-                json!({"choices": [], "usage": {"prompt_tokens": PROMPT_TOKENS, "completion_tokens": 7}});
-            self.push(&usage, Frame { is_usage: true, ..Frame::default() });
-        }
-        if how == 0 && self.script.frames.iter().all(|frame| !frame.is_token) {
-            self.script.said.fate = Fate::Empty;
-        }
-        match how {
-            0 => self.count("finish: only [DONE]"),
-            1 => return self.count("finish: no [DONE]"),
-            2 => {
-                self.count("finish: stays open");
-                self.script.tail = Tail::Silence;
-                return;
-            }
-            3 => {
-                self.count("finish: breaks after it");
-                self.script.tail = Tail::Break;
-                return;
-            }
-            4 => {
-                self.count("finish: stays open after [DONE]");
-                self.script.tail = Tail::Silence;
-            }
-            _ => self.count("finish: as it should"),
-        }
-        let frame = Frame { bytes: b"data: [DONE]\n\n".to_vec(), is_last: true, ..Frame::default() };
-        self.script.frames.push(frame);
-    }
-
+    /// The whole reply at once.
     fn write_json(&mut self) {
-        let said = &self.script.said;
-        let calls: Vec<Value> = said
-            .calls
-            .iter()
-            .map(|call| json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text}}))
-            .collect();
-        let text = said.text();
-        let message = json!({"role": "assistant", "content": text, "tool_calls": calls});
-        let body = json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
+        let body = match self.asked.api {
+            Api::ChatCompletions => completion(&self.script.said),
+            Api::Responses => self.response(),
+        };
         // What it holds is known at its end alone.
         self.script.frames.push(Frame { bytes: body.to_string().into_bytes(), ..Frame::default() });
     }
@@ -389,7 +295,10 @@ impl Reply<'_, '_> {
         self.script.said.fate = Fate::Incomplete;
         if self.dice.chance(50) {
             self.script.said.parts.push(Part::Plain(String::from("so far")));
-            self.push_delta(&json!({"content": "so far"}), Frame { text: 6, ..Frame::default() });
+            match self.asked.api {
+                Api::ChatCompletions => self.push_text("so far"),
+                Api::Responses => self.push_output_text("so far", &json!({})),
+            }
         }
         let before = self.asked.stall.mul_f64(0.7);
         let ping = Frame { before, bytes: b": ping\n\n".to_vec(), ..Frame::default() };
@@ -429,7 +338,7 @@ pub(super) fn written(dice: &mut Dice, generation: &Generation, name: &str, form
 }
 
 /// `text` in pieces of characters.
-fn pieces(dice: &mut Dice, text: &str) -> Vec<String> {
+pub(super) fn pieces(dice: &mut Dice, text: &str) -> Vec<String> {
     let size = *dice.pick(&[1, 3, 10, 60, 1000]);
     // Long texts in tiny pieces only cost time.
     let size = size.max(text.chars().count() / 30);

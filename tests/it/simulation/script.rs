@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use deftool::chat::Api;
 use deftool::schema::ToolKind;
 use serde_json::{Value, json};
 
@@ -23,6 +24,7 @@ pub(super) struct Asked<'a> {
     pub(super) stall: Duration,
     /// Little goes wrong in this world.
     pub(super) calm: bool,
+    pub(super) api: Api,
 }
 
 /// One exchange.

@@ -1,6 +1,6 @@
 //! What is sent: whether every server would take the conversation, the tools of the turn, the tries of one body.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use deftool::chat::{Feature, Message, Swap};
 use deftool::request::{Outcome, RunConfig, SystemMessages};
@@ -14,121 +14,151 @@ use super::own::{IN_BETWEEN, Own};
 use super::script::Head;
 use super::swaps::{self, Forms, Layout, has_no_tools, layout, lost, still_refused, untouched};
 use super::tools::{EXIT, Generation};
+use super::wire;
 use crate::support::validity;
 
 /// Holds a body's messages against what servers take.
-#[allow(clippy::too_many_lines)] // one pass over the messages
 pub(super) fn check_body(body: &Value, config: &RunConfig, case: &Case, own: &Own) -> Result<(), Broken> {
-    let broken =
-        |how: String| Err(Broken { law: Law::History, how: format!("{}: {how} in {body}", case.id) });
-    let Some(mut messages) = body["messages"].as_array().map(Vec::as_slice) else {
-        return broken(String::from("no messages"));
-    };
+    let how = |how: String| format!("{}: {how} in {body}", case.id);
+    let history = |fault: String| Broken { law: Law::History, how: how(fault) };
     if let Some(member) = still_refused(body, &case.forms, config) {
-        let how = format!("{}: {member} again in {body}", case.id);
-        return Err(Broken { law: Law::Retry, how });
-    }
-    let Layout { no_system, one_system, plain, pairs } = layout(&case.forms);
-    if !plain && let Some(fault) = validity::fault(messages) {
-        return broken(fault);
+        return Err(Broken { law: Law::Retry, how: how(format!("{member} again")) });
     }
     if let Some(missing) = own.missing(body, &config.model) {
-        return broken(format!("no {missing}"));
+        return Err(history(format!("no {missing}")));
     }
-    let separate = config.system_messages == SystemMessages::Separate;
+    let messages = wire::messages(body).map_err(history)?;
+    let layout = layout(&case.forms);
+    if !layout.plain
+        && let Some(fault) = validity::fault(&messages)
+    {
+        return Err(history(fault));
+    }
+    let said = without_system(&messages, layout, config, own).map_err(history)?;
+    if layout.plain {
+        return check_plain(said, case);
+    }
+    Conversation { case, config, layout, open: VecDeque::new(), ids: BTreeSet::new() }
+        .check(said)
+        .map_err(history)
+}
+
+/// The messages without the system's, which stand where they must.
+fn without_system<'m>(
+    messages: &'m [Value],
+    layout: Layout,
+    config: &RunConfig,
+    own: &Own,
+) -> Result<&'m [Value], String> {
+    let Layout { no_system, one_system, .. } = layout;
+    let separate = config.system_messages == SystemMessages::Separate && !no_system && !one_system;
     let is_system = |message: &Value| message["role"] == "system" && message["content"] != IN_BETWEEN;
     let leading = messages.iter().take_while(|message| is_system(message)).count();
-    let expected = match (no_system, one_system) {
-        (true, _) => 0,
-        (false, true) => 1,
-        (false, false) if separate => {
-            1 + usize::from(config.system.is_some()) + usize::from(own.system_prompt.is_some())
-        }
-        (false, false) => 1,
+    let expected = if separate {
+        1 + usize::from(config.system.is_some()) + usize::from(own.system_prompt.is_some())
+    } else {
+        usize::from(!no_system)
     };
     if leading != expected {
-        return broken(format!("{leading} system messages first"));
+        return Err(format!("{leading} system messages first"));
     }
-    messages = &messages[leading..];
-    if separate && !no_system && !one_system && config.bios_budget == BiosBudget::Tail {
-        let Some((last, rest)) = messages.split_last().filter(|(last, _)| is_system(last)) else {
-            return broken(String::from("no system message last"));
+    let messages = &messages[leading..];
+    if !separate || config.bios_budget != BiosBudget::Tail {
+        return Ok(messages);
+    }
+    let Some((last, rest)) = messages.split_last().filter(|(last, _)| is_system(last)) else {
+        return Err(String::from("no system message last"));
+    };
+    if last["content"].as_str().is_none_or(str::is_empty) {
+        return Err(String::from("an empty system message"));
+    }
+    Ok(rest)
+}
+
+/// A conversation on the way through its messages.
+struct Conversation<'c> {
+    case: &'c Case,
+    config: &'c RunConfig,
+    layout: Layout,
+    /// Calls that wait for their results, in order.
+    open: VecDeque<String>,
+    ids: BTreeSet<String>,
+}
+
+impl Conversation<'_> {
+    fn check(mut self, messages: &[Value]) -> Result<(), String> {
+        let separate = self.config.system_messages == SystemMessages::Separate;
+        for message in messages {
+            match message["role"].as_str() {
+                Some("tool") => self.answer(message)?,
+                role if !self.open.is_empty() => {
+                    return Err(format!("{role:?} with {:?} to answer", self.open));
+                }
+                Some("assistant") => self.assistant(message)?,
+                Some("system") if separate && message["content"] == IN_BETWEEN => {}
+                Some("user") => {}
+                role => return Err(format!("a message of {role:?}")),
+            }
+        }
+        if !self.open.is_empty() {
+            return Err(format!("{:?} unanswered", self.open));
+        }
+        if messages.last().is_none_or(|last| last["role"] == "assistant") {
+            return Err(String::from("nothing to answer"));
+        }
+        // What was executed stands in it.
+        match self.case.executed.keys().find(|id| !self.ids.contains(id.as_str())) {
+            Some(lost) => Err(format!("the call {lost} is lost")),
+            None => Ok(()),
+        }
+    }
+
+    fn assistant(&mut self, message: &Value) -> Result<(), String> {
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            let id = call["id"].as_str().unwrap_or_default();
+            let name = call["function"]["name"].as_str().unwrap_or_default();
+            let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
+            let good = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            if !good || !self.ids.insert(id.to_owned()) {
+                return Err(format!("the id `{id}`"));
+            }
+            if EXIT.contains(&name) || name.is_empty() || name == "nothing" {
+                return Err(format!("a call of `{name}`"));
+            }
+            if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {
+                return Err(format!("arguments `{arguments}`"));
+            }
+            self.open.push_back(id.to_owned());
+        }
+        if self.open.len() > 1 && (self.layout.pairs || !self.config.parallel_tool_calls_supported) {
+            return Err(String::from("several calls in one message"));
+        }
+        if message["content"].as_str().is_none_or(str::is_empty) && self.open.is_empty() {
+            return Err(String::from("an assistant message of nothing"));
+        }
+        Ok(())
+    }
+
+    /// The result of the first call that waits for one.
+    fn answer(&mut self, message: &Value) -> Result<(), String> {
+        let id = message["tool_call_id"].as_str().unwrap_or_default();
+        match self.open.pop_front() {
+            Some(next) if next == id => {}
+            next => return Err(format!("a result of {id} where that of {next:?} is due")),
+        }
+        let content = message["content"].as_str().unwrap_or_default();
+        let Ok(content) = serde_json::from_str::<Value>(content) else {
+            return Err(format!("the result `{content}`"));
         };
-        if last["content"].as_str().is_none_or(str::is_empty) {
-            return broken(String::from("an empty system message"));
-        }
-        messages = rest;
-    }
-    if plain {
-        return check_plain(messages, case);
-    }
-    let mut open: Vec<&str> = Vec::new();
-    let mut ids = BTreeSet::new();
-    for message in messages {
-        match message["role"].as_str() {
-            Some("assistant") if open.is_empty() => {
-                for call in message["tool_calls"].as_array().into_iter().flatten() {
-                    let id = call["id"].as_str().unwrap_or_default();
-                    let name = call["function"]["name"].as_str().unwrap_or_default();
-                    let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
-                    let good = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-                    if !good || !ids.insert(id) {
-                        return broken(format!("the id `{id}`"));
-                    }
-                    if EXIT.contains(&name) || name.is_empty() || name == "nothing" {
-                        return broken(format!("a call of `{name}`"));
-                    }
-                    if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {
-                        return broken(format!("arguments `{arguments}`"));
-                    }
-                    open.push(id);
-                }
-                if open.len() > 1 && (pairs || !config.parallel_tool_calls_supported) {
-                    return broken(String::from("several calls in one message"));
-                }
-                if message["content"].as_str().is_none_or(str::is_empty) && open.is_empty() {
-                    return broken(String::from("an assistant message of nothing"));
-                }
-            }
-            Some("tool") if open.iter().any(|id| message["tool_call_id"] == *id) => {
-                let place = open.iter().position(|id| message["tool_call_id"] == *id).unwrap_or_default();
-                let answered = open.remove(place);
-                // What was submitted keeps its own order.
-                if place > 0 && case.executed.contains_key(answered) {
-                    return broken(format!("{answered} is answered before {open:?}"));
-                }
-                let content = message["content"].as_str().unwrap_or_default();
-                let Ok(content) = serde_json::from_str::<Value>(content) else {
-                    return broken(format!("the result `{content}`"));
-                };
-                let id = message["tool_call_id"].as_str().unwrap_or_default();
-                let past = case.past.get(id).and_then(Option::as_ref);
-                let is_own = match case.executed.get(id) {
-                    _ if past == Some(&content) => true,
-                    Some(Some(result)) => *result == content,
-                    // It failed, or no tool ran at all: what is said is why, or what was said in the past.
-                    Some(None) => content.get("error").is_some(),
-                    None => content.is_string() || content.get("error").or(content.get("refused")).is_some(),
-                };
-                if !is_own {
-                    return broken(format!("{content} for {id}"));
-                }
-            }
-            Some("system") if open.is_empty() && separate && message["content"] == IN_BETWEEN => {}
-            Some("user") if open.is_empty() => {}
-            role => return broken(format!("{role:?} with {open:?} to answer")),
-        }
-    }
-    if !open.is_empty() {
-        return broken(format!("{open:?} unanswered"));
-    }
-    if messages.last().is_none_or(|last| last["role"] == "assistant") {
-        return broken(String::from("nothing to answer"));
-    }
-    // What was executed stands in it.
-    match case.executed.keys().find(|id| !ids.contains(id.as_str())) {
-        Some(lost) => broken(format!("the call {lost} is lost")),
-        None => Ok(()),
+        let past = self.case.past.get(id).and_then(Option::as_ref);
+        let is_own = match self.case.executed.get(id) {
+            _ if past == Some(&content) => true,
+            Some(Some(result)) => *result == content,
+            // It failed, or no tool ran at all: what is said is why, or what was said in the past.
+            Some(None) => content.get("error").is_some(),
+            None => content.is_string() || content.get("error").or(content.get("refused")).is_some(),
+        };
+        if is_own { Ok(()) } else { Err(format!("{content} for {id}")) }
     }
 }
 
@@ -183,15 +213,6 @@ fn check_plain(messages: &[Value], case: &Case) -> Result<(), Broken> {
     }
 }
 
-/// Takes the last result out of a body.
-pub(super) fn lose_answer(body: &mut Value) {
-    if let Some(messages) = body["messages"].as_array_mut()
-        && let Some(last) = messages.iter().rposition(|message| message["role"] == "tool")
-    {
-        messages.remove(last);
-    }
-}
-
 /// A turn offers what there is; the last one without budget only what costs none.
 pub(super) fn check_tools(
     body: &Value,
@@ -200,11 +221,12 @@ pub(super) fn check_tools(
     config: &WorkerConfig,
     forms: &Forms,
 ) -> Result<(), Broken> {
-    let sent = body["tools"].as_array().cloned().unwrap_or_default();
+    let sent = wire::tools(body);
     let offered = current.set.definitions(|tool| !is_last || current.is_exit(&tool.name));
     // One that the model is to call goes alone where no server looks at its name.
     let choice = config.run.params.get("tool_choice").and_then(|choice| choice.pointer("/function/name"));
-    let goes_alone = config.server.lacks(Feature::NamedTool) || forms.contains(&swaps::bit(Swap::ToolAlone));
+    let goes_alone = !wire::is_response(body)
+        && (config.server.lacks(Feature::NamedTool) || forms.contains(&swaps::bit(Swap::ToolAlone)));
     let named: Vec<Value> =
         offered.iter().filter(|tool| Some(&tool["function"]["name"]) == choice).cloned().collect();
     let is_alone = goes_alone && !named.is_empty() && sent == named;

@@ -131,6 +131,8 @@ fn calls(message: &Value) -> usize {
 
 /// The form that must follow an exchange at once, by a request that had `forms` before it.
 pub(super) fn next_form(exchange: &Exchange, forms: &Forms, fallback: Fallback) -> Option<Swap> {
+    // The other API has no other form.
+    exchange.body.get("messages")?;
     let refused = exchange.script.refused.filter(|_| exchange.is_delivered() && exchange.streams)?;
     refused.answer(&exchange.body, forms, fallback)
 }

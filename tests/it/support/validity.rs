@@ -1,22 +1,21 @@
 //! Whether a server would take a conversation, whichever server it is.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use serde_json::Value;
 
-/// Why the messages of a body are not valid, if they are not: every call is answered at once and by nothing else,
+/// Why the messages of a body are not valid, if they are not: calls are answered at once, in their order and by nothing else,
 /// arguments are objects, ids are unique and of nine letters or digits.
 pub(crate) fn fault(messages: &[Value]) -> Option<String> {
-    let mut open: Vec<String> = Vec::new();
+    let mut open: VecDeque<String> = VecDeque::new();
     let mut used = HashSet::new();
     for (at, message) in messages.iter().enumerate() {
         let role = message["role"].as_str().unwrap_or_default();
         if role == "tool" {
             let id = message["tool_call_id"].as_str().unwrap_or_default();
-            let Some(place) = open.iter().position(|open| open == id) else {
-                return Some(format!("message {at} answers no call: {message}"));
-            };
-            open.remove(place);
+            if open.pop_front().as_deref() != Some(id) {
+                return Some(format!("message {at} does not answer the next call: {message}"));
+            }
             continue;
         }
         if !open.is_empty() {
@@ -38,7 +37,7 @@ pub(crate) fn fault(messages: &[Value]) -> Option<String> {
             if !used.insert(id.clone()) {
                 return Some(format!("message {at} uses the id {id} again"));
             }
-            open.push(id);
+            open.push_back(id);
         }
     }
     (!open.is_empty()).then(|| format!("nobody answers {open:?}"))

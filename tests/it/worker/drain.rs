@@ -248,8 +248,10 @@ async fn a_worker_that_is_stopped_waits_for_no_slot() {
     server.set(&[true]);
     let worker = Worker::start(llama(1), echo(), server.transport([Reply::silent()]));
     let id = begin_and_cancel(&worker).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(worker.draining(), 1);
     worker.stop();
-    sleep(Duration::from_secs(2)).await;
+    sleep(Duration::from_millis(1)).await;
     assert_eq!(worker.draining(), 0);
     assert!(worker.result(&id).is_ok());
 }

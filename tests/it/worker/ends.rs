@@ -1,11 +1,12 @@
 //! What the worker itself ends, and what a person is asked about: through the driver.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deftool::request::{Approval, Event, FailReason, FinalState};
 use deftool::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
-use deftool::tool::ToolCall;
+use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
 use deftool::worker::{Approvals, SubmitRequest, ToolSource, Toolbox, Worker, WorkerConfig};
 use serde_json::json;
 
@@ -42,6 +43,96 @@ async fn a_restart_ends_a_stream_as_failed_and_leaves_a_running_tool_alone() {
     tool.notify_one();
     assert_eq!(finish(&worker, &with_tool).await.text(), "after");
     assert_eq!(worker.in_flight(), 0);
+}
+
+/// Who waits for headers or has a stream open has asked; whose tool runs and who waits for another try has not, or not
+/// now.
+#[tokio::test]
+async fn a_restart_fails_who_has_asked_and_spares_who_has_not() {
+    let server = Server::answering(|_, request| match request.contents("user")[0].as_str() {
+        "headers" => Answer::silent(),
+        "stream" => Answer::stream().delta("so far").then(Act::Silence),
+        "busy" => Answer::error(429, &[("retry-after", "60")], "busy"),
+        _ if request.contents("tool").is_empty() => Answer::calls(&[("look", "{}")]),
+        _ => Answer::text("after"),
+    });
+    let go_on = Arc::new(tokio::sync::Notify::new());
+    let wait = Arc::clone(&go_on);
+    let tools = toolbox(FakeTools(move |_: ToolCall, _| {
+        let wait = Arc::clone(&wait);
+        async move {
+            wait.notified().await;
+            Ok(json!(1))
+        }
+    }));
+    let worker = Worker::start(WorkerConfig { slots: 4, ..config() }, tools, http(&server.endpoint(), None));
+    let submit = |prompt: &str| worker.submit(SubmitRequest::prompt(prompt)).unwrap();
+    let [headers, stream, busy, tool] = ["headers", "stream", "busy", "tool"].map(submit);
+    let reaches = async |id: &str, kind: &str| {
+        let mut events = worker.events(id, 0).unwrap();
+        while json!(&*events.next().await.unwrap())["type"] != kind {}
+    };
+    reaches(&stream, "text").await;
+    reaches(&busy, "retry").await;
+    reaches(&tool, "tool_started").await;
+    server.wait_for_posts(4);
+    worker.restart();
+    for (id, text) in [(&headers, ""), (&stream, "so far")] {
+        let ended = finish(&worker, id).await;
+        assert_eq!(ended.outcome.state, FinalState::Failed);
+        let (reason, _, _, kept) = ended.failed();
+        assert_eq!((reason, kept), (FailReason::WorkerRestarted, text));
+    }
+    go_on.notify_one();
+    assert_eq!(finish(&worker, &tool).await.text(), "after");
+    // The reason of a request that was given up is the worker's, where it has one.
+    worker.cancel(&busy);
+    assert_eq!(finish(&worker, &busy).await.outcome.state, FinalState::Canceled);
+}
+
+/// Dropping a call is how it is stopped, and who hears of the end may take the files that it works on.
+#[tokio::test]
+async fn siblings_of_a_failed_call_are_gone_before_the_end_is_told() {
+    struct Gone(Arc<AtomicBool>);
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            // Long enough for a reader to be quicker, were it told first.
+            std::thread::sleep(Duration::from_millis(50));
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let gone = Arc::new(AtomicBool::new(false));
+    let (told, begun) = (Arc::clone(&gone), Arc::new(tokio::sync::Notify::new()));
+    let tools = toolbox(FakeTools(move |call: ToolCall, _| {
+        let (gone, begun) = (Arc::clone(&told), Arc::clone(&begun));
+        async move {
+            if call.arguments.is_empty() {
+                begun.notified().await;
+                return Err(ToolError::new(ToolErrorKind::Script, "no luck"));
+            }
+            let _gone = Gone(gone);
+            begun.notify_one();
+            std::future::pending().await
+        }
+    }));
+    let calls = [("look", "{}"), ("look", r#"{"at": "b"}"#)];
+    let server = Server::script([Answer::calls(&calls)]);
+    let mut config = config();
+    config.run.parallel = true;
+    let worker = Worker::start(config, tools, http(&server.endpoint(), None));
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    // On a thread of its own, so that the two can race.
+    let reader = {
+        let (worker, id, gone) = (worker.clone(), id.clone(), Arc::clone(&gone));
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let outcome = runtime.block_on(worker.wait(&id)).unwrap();
+            (outcome, gone.load(Ordering::SeqCst))
+        })
+    };
+    let (outcome, was_gone) = tokio::task::spawn_blocking(|| reader.join().unwrap()).await.unwrap();
+    assert_eq!(outcome.detail.as_deref(), Some("look: no luck"));
+    assert!(was_gone, "the end was told while a sibling was there");
 }
 
 fn asking() -> Arc<Toolbox> {
