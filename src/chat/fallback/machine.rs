@@ -148,7 +148,7 @@ impl Machine {
                 }
                 Scan::Raw { closed: false, .. } => return Verdict::Broken,
                 Scan::Object(_) if self.family.form().marked => return Verdict::Broken,
-                Scan::Object(object) if object.is_call() => return Verdict::Broken,
+                Scan::Object(object) if self.tells(index) && object.is_call() => return Verdict::Broken,
                 Scan::Call(call) if call.is_open() && self.family.form().marked => return Verdict::Broken,
                 Scan::Call(call) if call.has_keyword() => return Verdict::Broken,
                 Scan::Word | Scan::Object(_) | Scan::Call(_) | Scan::Fence { .. } | Scan::FenceEnd => {}
@@ -176,6 +176,11 @@ impl Machine {
 
     fn edge(&self, index: usize) -> Option<&'static (Token, u8)> {
         self.here().and_then(|step| step.next.get(index))
+    }
+
+    /// Whether this token is an object that is all of a call: its keys say whether it is one.
+    fn tells(&self, index: usize) -> bool {
+        matches!(self.edge(index), Some((Token::Object(Capture::Object), _)))
     }
 
     /// Before a token.
@@ -254,6 +259,7 @@ impl Machine {
         let form = self.family.form();
         let after = self.at + ch.len_utf8();
         let Some((token, _)) = self.edge(index) else { return Took::Verdict(Verdict::Reject) };
+        let tells = self.tells(index);
         let Reading::Token { scan, .. } = &mut self.reading else { return Took::Verdict(Verdict::Reject) };
         let verdict = match (scan, token) {
             (Scan::Word, _) if is_word(ch) && after - self.start <= MAX_WORD => Verdict::More,
@@ -262,12 +268,12 @@ impl Machine {
                 self.capture(index, self.at);
                 return self.go_before(index);
             }
-            (Scan::Object(object), _) => match object.push(ch, !form.marked) {
+            (Scan::Object(object), _) => match object.push(ch, tells && !form.marked) {
                 JsonStep::More => Verdict::More,
                 JsonStep::Other => Verdict::Reject,
                 JsonStep::End => {
-                    let is_call = object.is_call();
-                    if !form.marked && !is_call {
+                    let is_call = tells && object.is_call();
+                    if tells && !form.marked && !is_call {
                         return Took::Verdict(Verdict::Reject);
                     }
                     self.sure |= is_call;
@@ -275,7 +281,7 @@ impl Machine {
                     return self.go_after(index, after);
                 }
                 JsonStep::Bad => {
-                    self.sure |= object.is_call();
+                    self.sure |= tells && object.is_call();
                     self.bad(ch)
                 }
             },

@@ -39,7 +39,7 @@ fn no_half_of_a_directive_is_shown() {
             let config = RunConfig { fallback: family.mode(), ..RunConfig::default() };
             let mut run = Run::new(config, start());
             run.next_step(&tools, &BiosV1);
-            let before = "Let me look.\n";
+            let before = if family.message { "" } else { "Let me look.\n" };
             for ch in before.chars() {
                 run.on_event(ChatEvent::Text { text: ch.to_string() }, &tools, 1);
             }
