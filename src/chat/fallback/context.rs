@@ -52,7 +52,8 @@ pub(super) struct Context {
 /// What the model's thinking stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Think {
-    Tag,
+    /// Marks of this kind.
+    Tag(u8),
     /// A message of harmony's, which ends where the next begins.
     Message,
     /// The same, where only words are left of harmony's marks.
@@ -282,12 +283,12 @@ impl Context {
         }
         let Some(tag) = self.tag.push(ch) else { return false };
         match tag {
-            Tag::Think if self.think.is_none() => self.begin_thinking(Think::Tag),
+            Tag::Think(kind) if self.think.is_none() => self.begin_thinking(Think::Tag(kind)),
             Tag::Analysis if self.think.is_none() => self.begin_thinking(Think::Message),
-            Tag::Think | Tag::Analysis => {}
-            // Harmony's thinking ends where its message does.
-            Tag::EndThink if matches!(self.think, Some(Think::Message | Think::Channel)) => {}
-            Tag::EndThink => {
+            Tag::Think(_) | Tag::Analysis => {}
+            // What ends another kind of thinking is only spoken of.
+            Tag::EndThink(kind) if self.think.is_some_and(|think| think != Think::Tag(kind)) => {}
+            Tag::EndThink(_) => {
                 self.reasoning_ended |= self.think.is_none();
                 self.end_thinking();
             }
@@ -410,6 +411,9 @@ mod tests {
             "> quoted\n",
             "<think>`\"</think>",
             "<think>a\n```\n</think>\n",
+            "analysisWe.assistantfinal",
+            "analysis of it",
+            "analysisWe\n```\n\"assistantfinalWe ",
             "```inline``` ",
             "    code\n",
             "it's ",
@@ -439,6 +443,13 @@ mod tests {
             "    code ",
             "<think>",
             "<think>a\n\nb",
+            "<think>a</thinking>",
+            "<think>a[/THINK]",
+            "<|channel|>analysis<|message|>a</think>",
+            "analysisWe",
+            "analysisWe\n</think>\n\n",
+            "analysisWe.assistantfinal</think>assistantanalysisb",
+            "analysisWe.assistantcommentary.f to=assistantcommentary{",
             "<thinking>",
             "'",
             "```js",

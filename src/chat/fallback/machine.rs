@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::MAX_HELD;
 use super::families::Family;
 use super::grammar::{Capture, Captured, DONE, Gap, Rest, Step, Token, looks_like};
 use super::json::{JsonScan, JsonStep};
@@ -105,6 +106,8 @@ impl Machine {
         match self.reading {
             Reading::Marks { .. } if self.step > 0 => self.start,
             Reading::Token { scan: Scan::Word | Scan::FenceEnd, .. } if self.step > 0 => self.start,
+            // A call of its own.
+            Reading::Token { scan: Scan::Object(_), index } if !self.tells(index) => self.start,
             Reading::Gap | Reading::Marks { .. } | Reading::Token { .. } | Reading::Lost { .. } => self.at,
         }
     }
@@ -264,11 +267,14 @@ impl Machine {
         let verdict = match (scan, token) {
             (Scan::Word, _) if is_word(ch) && after - self.start <= MAX_WORD => Verdict::More,
             (Scan::Word, _) if is_word(ch) => self.misfit(ch),
+            // A letter alone is a word, if no mark stands before it.
+            (Scan::Word, _) if !form.marked && self.at - self.start < 2 => Verdict::Reject,
             (Scan::Word, _) => {
                 self.capture(index, self.at);
                 return self.go_before(index);
             }
             (Scan::Object(object), _) => match object.push(ch, tells && !form.marked) {
+                JsonStep::More if !tells && !form.marked && object.is_call() => Verdict::Reject,
                 JsonStep::More => Verdict::More,
                 JsonStep::Other => Verdict::Reject,
                 JsonStep::End => {
@@ -360,7 +366,8 @@ impl Machine {
             Some((Token::Call, _)) => Capture::Python,
             Some((Token::Mark(_) | Token::Fence(_) | Token::FenceEnd, _)) | None => Capture::Nothing,
         };
-        if what != Capture::Nothing {
+        // Of a form that is longer nothing is read.
+        if what != Capture::Nothing && end <= MAX_HELD {
             self.captures.push(Captured { what, start: self.start, end });
         }
     }

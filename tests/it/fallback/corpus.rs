@@ -55,6 +55,28 @@ fn after_prose_and_before_it() {
     }
 }
 
+/// Functionary 3.2, whose first mark stood in the prompt.
+#[test]
+fn a_first_call_without_its_mark_and_the_next_with_it() {
+    for text in ["look\n{\"q\": 1}>>>look\n{\"q\": 2}", "look\n{\"q\": 1}\n>>>look\n{\"q\": 2}"] {
+        for cut in CUTS {
+            let read = reader(Fallback::On).cut(cut).read(text);
+            assert_eq!((read.calls.len(), read.text.as_str()), (2, ""), "{text:?}, cut {cut}: {read:?}");
+        }
+    }
+}
+
+/// A word above a call is no name of its arguments, and does not take it along.
+#[test]
+fn a_word_above_a_call_of_its_own_is_text() {
+    for call in [r#"{"tool": "look", "arguments": {}}"#, r#"{"name": "look", "parameters": {}}"#] {
+        for cut in CUTS {
+            let read = reader(Fallback::On).cut(cut).read(&format!("Looking\n{call}\nSo."));
+            assert_eq!((read.calls.len(), read.text.as_str()), (1, "Looking\nSo."), "cut {cut}: {read:?}");
+        }
+    }
+}
+
 #[test]
 fn nothing_is_read_under_off_and_nothing_unmarked_under_auto() {
     for family in families() {

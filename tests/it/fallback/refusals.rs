@@ -39,7 +39,8 @@ pub(super) const PLACES: [Place; 17] = [
     }),
     ("example", |call, _| {
         // Thinking begins the reply anew.
-        let begins_anew = call.contains("<|channel|>analysis");
+        let begins_anew =
+            ["<|channel|>analysis", "<|inner_prefix|>", "◁think▷"].iter().any(|mark| call.contains(mark));
         (!begins_anew).then(|| format!("This is the form, for example:\n\n{call}\n"))
     }),
 ];

@@ -4,7 +4,7 @@
 //!
 //! The marks hold `｜` (U+FF5C) and `▁` (U+2581); `|`, `_` and blanks in their places are read as well, for templates
 //! and models write those, too. Source: the chat templates of deepseek-ai/DeepSeek-R1, V3.1 and V3.2, the
-//! variants that ggml-org/llama.cpp knows, and SGLang's table of detectors for V4, November 2026.
+//! variants that ggml-org/llama.cpp knows, and `SGLang`'s table of detectors for V4, November 2026.
 
 use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 

@@ -1,4 +1,4 @@
-//! `function call<|role_sep|>` on a line of its own, then a call as JSON: GigaChat 3. What 3.1 writes, `<|function_call|>`, is read
+//! `function call<|role_sep|>` on a line of its own, then a call as JSON: `GigaChat` 3. What 3.1 writes, `<|function_call|>`, is read
 //! as Granite's.
 //!
 //! Source: the chat templates of ai-sage/GigaChat3-10B-A1.8B and 3.1, November 2026.

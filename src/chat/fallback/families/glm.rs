@@ -1,8 +1,8 @@
 //! `<tool_call>name`, then for each argument `<arg_key>k</arg_key><arg_value>v</arg_value>`, then `</tool_call>`:
-//! GLM-4.5 and later; LongCat with `longcat_` before each tag's name, Hunyuan 3 with `<tool_sep>` after the tool's. Values that are no
+//! GLM-4.5 and later; `LongCat` with `longcat_` before each tag's name, Hunyuan 3 with `<tool_sep>` after the tool's. Values that are no
 //! strings are JSON. Line ends between the tags are written up to GLM-4.6.
 //!
-//! Source: the chat templates of zai-org/GLM-4.5 and GLM-4.7; SGLang's detectors for the others, November 2026.
+//! Source: the chat templates of zai-org/GLM-4.5 and GLM-4.7; `SGLang`'s detectors for the others, November 2026.
 
 use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 

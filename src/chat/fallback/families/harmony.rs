@@ -6,7 +6,7 @@
 //!
 //! A server that takes the special tokens away leaves `assistantcommentary to=functions.name json{…}`, after the analysis or at the
 //! start of the reply; where the message's start stood in the prompt, the reply may begin with the recipient. `channels` says what is
-//! thinking then. Source: openai/harmony, docs/format.md; replies of gpt-oss through OpenRouter and MLX, November 2026.
+//! thinking then. Source: openai/harmony, docs/format.md; replies of gpt-oss through `OpenRouter` and MLX, November 2026.
 
 use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 

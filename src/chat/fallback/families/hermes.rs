@@ -1,4 +1,4 @@
-//! `<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes, Qwen and many others; LongCat with a name of its own.
+//! `<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes, Qwen and many others; `LongCat` with a name of its own.
 //!
 //! `<function_call>` is read as well: models that were shown both write either, and Granite 20B closes none. Several objects, or an
 //! array of them (Granite 3), may stand in one tag. The next opening tag or the end of the reply closes a tag whose

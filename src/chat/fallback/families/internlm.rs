@@ -1,7 +1,7 @@
-//! `<|action_start|><|plugin|>{"name": …, "parameters": {…}}<|action_end|>`: InternLM 2 and later. `<|interpreter|>` in the place
+//! `<|action_start|><|plugin|>{"name": …, "parameters": {…}}<|action_end|>`: `InternLM` 2 and later. `<|interpreter|>` in the place
 //! of `<|plugin|>` begins code, which is none.
 //!
-//! Source: InternLM/InternLM, chat/chat_format.md, November 2026.
+//! Source: `InternLM/InternLM`, `chat/chat_format.md`, November 2026.
 
 use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 

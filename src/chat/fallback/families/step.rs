@@ -1,6 +1,6 @@
 //! DeepSeek's marks, between them `<steptml:invoke name="…">` with a tag for each argument: Step 3. Step 3.5 writes as Qwen3-Coder.
 //!
-//! Source: the chat template of stepfun-ai/step3 and SGLang's parser for it, November 2026.
+//! Source: the chat template of stepfun-ai/step3 and `SGLang`'s parser for it, November 2026.
 
 use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 
