@@ -110,7 +110,7 @@ mod tests {
         let mut said = Said::new(texts.into_iter());
         let needles = |said: &Said| -> Vec<String> {
             let all = String::from_utf8(said.all.clone()).unwrap();
-            let starts = (0..all.len()).step_by(7).filter(|at| all.is_char_boundary(*at));
+            let starts = (0..all.len()).step_by(61).filter(|at| all.is_char_boundary(*at));
             starts
                 .flat_map(|at| [1, 31, 32, 40, 90, 700].map(|length| (at, at + length)))
                 .filter_map(|(from, to)| all.get(from..to).map(str::to_owned))
