@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use super::alike::comparable;
 use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::config::RunConfig;
 use crate::chat::{Message, MessageToolCall, merge_neighbours};
@@ -118,13 +117,12 @@ pub(super) fn append_answered(
     }
 }
 
-/// What others said, for telling a call from a quotation: users' texts and tools' results, made comparable.
-pub(super) fn said_by_others(conversation: &[Message]) -> Vec<String> {
-    let said = conversation.iter().filter_map(|message| match message {
-        Message::User { content } | Message::Tool { tool_call_id: _, content } => Some(comparable(content)),
+/// What others said, for telling a call from a quotation: users' texts and tools' results.
+pub(super) fn said_by_others(conversation: &[Message]) -> impl Iterator<Item = &str> {
+    conversation.iter().filter_map(|message| match message {
+        Message::User { content } | Message::Tool { tool_call_id: _, content } => Some(content.as_str()),
         Message::System { .. } | Message::Assistant { .. } => None,
-    });
-    said.collect()
+    })
 }
 
 fn push_system(messages: &mut Vec<Message>, content: String) {

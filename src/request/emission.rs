@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::alike::comparable;
 use super::conversation::said_by_others;
 use super::hold_back::{Judge, Judgement};
+use super::said::Said;
 use crate::chat::fallback::{Candidate, TextCall};
 use crate::chat::{Message, RawArguments, RawCall};
 use crate::schema::{ToolKind, ToolSet, Violation};
@@ -85,7 +85,7 @@ pub(super) struct TextJudge<'a> {
     pub(super) tools: &'a ToolSet,
     pub(super) conversation: &'a [Message],
     /// What others said; made when the first candidate comes.
-    pub(super) said: &'a mut Option<Vec<String>>,
+    pub(super) said: &'a mut Option<Said>,
 }
 
 impl Judge for TextJudge<'_> {
@@ -112,9 +112,6 @@ impl Judge for TextJudge<'_> {
     }
 
     fn is_quoted(&mut self, excerpt: &str) -> bool {
-        let said = self.said.get_or_insert_with(|| said_by_others(self.conversation));
-        let excerpt = comparable(excerpt);
-        let finder = memchr::memmem::Finder::new(excerpt.as_bytes());
-        said.iter().any(|text| finder.find(text.as_bytes()).is_some())
+        self.said.get_or_insert_with(|| Said::new(said_by_others(self.conversation))).holds(excerpt)
     }
 }

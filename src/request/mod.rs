@@ -25,6 +25,7 @@ mod ids;
 mod outcome;
 mod repetition;
 mod run;
+mod said;
 mod signal;
 mod valid;
 mod written;

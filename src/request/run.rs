@@ -16,6 +16,7 @@ use super::hold_back::HoldBack;
 use super::ids::IdMaker;
 use super::outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, kind};
 use super::repetition::LineDetector;
+use super::said::Said;
 use super::signal::Signal;
 use super::valid::{INTERRUPTED, valid_conversation};
 use crate::chat::fallback::Forms;
@@ -118,7 +119,7 @@ pub struct Run {
     outcome: Option<Outcome>,
     /// What others said in the conversation; made when it is needed.
     #[serde(skip)]
-    said: Option<Vec<String>>,
+    said: Option<Said>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -10,8 +10,8 @@ use crate::chat::RawArguments;
 use crate::chat::fallback::{TextArguments, TextCall, TextMember, read_literal};
 use crate::schema::ToolSet;
 
-/// How many references and unions are followed to what a property is.
-const MAX_STEPS: u32 = 16;
+/// How many schemas are looked at to see what a property is.
+const MAX_STEPS: u32 = 256;
 
 /// The arguments of `call`. A tool that does not exist takes them as they stand.
 pub(super) fn settle(call: &TextCall, tools: &ToolSet) -> RawArguments {
@@ -37,7 +37,10 @@ fn settle_member(member: &TextMember, root: &Value) -> Value {
     let takes = match member.is_string {
         Some(true) => return Value::String(text.clone()),
         Some(false) => Takes { string: false, null: true, other: true },
-        None => property(root, &member.key).map_or(Takes::default(), |schema| takes(schema, root, MAX_STEPS)),
+        None => {
+            let mut steps = MAX_STEPS;
+            property(root, &member.key).map_or(Takes::default(), |schema| takes(schema, root, &mut steps))
+        }
     };
     let trimmed = text.trim();
     if takes.null && matches!(trimmed, "null" | "None") {
@@ -91,8 +94,10 @@ impl Takes {
     }
 }
 
-fn takes(schema: &Value, root: &Value, steps: u32) -> Takes {
-    let Some(steps) = steps.checked_sub(1) else { return Takes::default() };
+/// `steps` are left for all of it: unions may refer to themselves, each branch again.
+fn takes(schema: &Value, root: &Value, steps: &mut u32) -> Takes {
+    let Some(left) = steps.checked_sub(1) else { return Takes::default() };
+    *steps = left;
     if let Some(name) = schema.get("type") {
         return match name {
             Value::Array(names) => names.iter().map(Takes::type_name).fold(Takes::default(), Takes::or),
@@ -112,7 +117,7 @@ fn takes(schema: &Value, root: &Value, steps: u32) -> Takes {
         .iter()
         .filter_map(|key| schema.get(*key).and_then(Value::as_array))
         .flatten()
-        .map(|branch| takes(branch, root, steps / 2))
+        .map(|branch| takes(branch, root, steps))
         .fold(Takes::default(), Takes::or)
 }
 
@@ -157,5 +162,24 @@ fn settle_literals(positional: &[Value], named: &Map<String, Value>, root: &Valu
             all.extend(named.iter().map(|(name, value)| format!("{name}={value}")));
             RawArguments::Malformed { text: format!("({})", all.join(", ")), error }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_union_that_refers_to_itself_takes_little_time() {
+        let branches = vec![json!({"$ref": "#/$defs/any"}); 2_000];
+        let root = json!({
+            "properties": {"a": {"$ref": "#/$defs/any"}, "b": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/count"}]}},
+            "$defs": {"any": {"anyOf": branches}, "count": {"type": "integer"}},
+        });
+        let member = |key: &str| TextMember { key: key.to_owned(), text: String::from("5"), is_string: None };
+        assert_eq!(settle_member(&member("a"), &root), json!("5"));
+        assert_eq!(settle_member(&member("b"), &root), json!(5));
     }
 }

@@ -1,5 +1,5 @@
-//! Where in a Markdown text the next character stands: in code, in a quotation, in the model's thinking, in a
-//! sentence about a call.
+//! Where in a Markdown text the next character stands: in code, in a quotation, in the model's thinking (`sentence`: in a sentence
+//! about a call).
 //!
 //! A call found there is one the model talks about, not one it makes. Where Markdown would need the rest of the
 //! text to decide, the answer is the careful one: an open backtick or quotation mark counts until its paragraph
@@ -7,26 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::channels::{Channel, Channels};
+use super::sentence::Sentence;
 use super::tags::{Tag, TagReader};
-
-/// How much of the text before a call is looked at, in bytes.
-const RECENT: usize = 48;
-
-/// What stands before a call that is shown, not made. Only what a model that is about to call would not say.
-const INTRODUCTIONS: [&str; 12] = [
-    "example",
-    "examples",
-    "for instance",
-    "e.g.",
-    "such as",
-    "looks like",
-    "looks like this",
-    "look like this",
-    "looks as follows",
-    "looked like this",
-    "written like this",
-    "is written as",
-];
 
 /// What the text so far says of the place where the next character will stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,22 +41,23 @@ pub(super) struct Context {
     think_quoted: bool,
     shown: Option<Shown>,
     tag: TagReader,
+    channels: Channels,
     previous: Option<char>,
-    /// The last character on this line that is no blank.
-    last: Option<char>,
-    /// The end of the text so far.
-    recent: String,
-    /// What came last was a call that is only shown; its neighbours are, too.
-    mentioned: bool,
+    sentence: Sentence,
+    /// Only blanks since what the model says began.
+    message_start: bool,
     reasoning_ended: bool,
 }
 
 /// What the model's thinking stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Think {
-    Tag,
+    /// Marks of this kind.
+    Tag(u8),
     /// A message of harmony's, which ends where the next begins.
     Message,
+    /// The same, where only words are left of harmony's marks.
+    Channel,
 }
 
 /// What is shown, and how far it goes when its end is missing.
@@ -103,10 +87,10 @@ impl Context {
             think_quoted: false,
             shown: None,
             tag: TagReader::new(),
+            channels: Channels::new(),
             previous: None,
-            last: None,
-            recent: String::new(),
-            mentioned: false,
+            sentence: Sentence::new(),
+            message_start: true,
             reasoning_ended: false,
         }
     }
@@ -114,6 +98,10 @@ impl Context {
     /// Whether a call that begins with `ch` here would be the model's own.
     pub(super) fn is_free(&mut self, ch: char) -> bool {
         self.settle(ch);
+        if self.think == Some(Think::Channel) {
+            // Only what ends the thinking.
+            return self.may_begin_channel(ch) && !self.think_quoted;
+        }
         !(self.think.is_some()
             || self.shown.is_some()
             || self.fence.is_some()
@@ -130,50 +118,35 @@ impl Context {
         self.quote || self.curly || self.guillemets || self.corners
     }
 
-    /// Whether a call here stands in a sentence that may go on after it.
-    pub(super) fn is_in_sentence(&self) -> bool {
-        self.last.is_some_and(|last| last.is_alphanumeric() || matches!(last, ',' | '('))
+    /// Whether only blanks stand before this place in what the model says.
+    pub(super) fn at_message_start(&self) -> bool {
+        self.message_start && self.at_line_start()
     }
 
-    /// Whether a call here, after which `next` comes (with blanks between, where `gap`), is shown and not made: it is
-    /// part of a sentence or a table, introduced as an example, or stands beside a call that is.
-    pub(super) fn is_mention(&self, gap: bool, next: Option<char>) -> bool {
-        let goes_on = next.is_some_and(|next| {
-            if gap { next.is_lowercase() } else { matches!(next, ',' | '.' | ';' | ':' | '!' | '?' | ')') }
-        });
-        let in_sentence = match self.last {
-            Some('|') => true,
-            Some(_) => goes_on && self.is_in_sentence(),
-            None => goes_on && gap,
-        };
-        in_sentence || self.mentioned || self.is_introduced()
+    /// Whether `ch` may begin a word that sticks to the text and says what follows.
+    pub(super) fn may_begin_channel(&self, ch: char) -> bool {
+        self.channels.is_stripped() && ch == 'a'
+    }
+
+    /// Whether the model is thinking here.
+    pub(super) fn is_thinking(&self) -> bool {
+        self.think.is_some()
+    }
+
+    /// What goes on here.
+    pub(super) fn sentence(&self) -> &Sentence {
+        &self.sentence
     }
 
     /// A call was shown.
     pub(super) fn mention(&mut self) {
-        self.mentioned = true;
-    }
-
-    /// Whether what begins here is part of JSON that began before.
-    pub(super) fn is_inside_json(&self) -> bool {
-        let before = self.tail().trim_end();
-        before.ends_with(['[', '{', '('])
-            || before.strip_suffix(',').is_some_and(|item| item.trim_end().ends_with(['}', ']']))
-    }
-
-    fn is_introduced(&self) -> bool {
-        let is_frame =
-            |ch: char| ch.is_whitespace() || ch.is_ascii_digit() || matches!(ch, ':' | ',' | '*' | '_' | '-');
-        let before = self.tail().trim_end_matches(is_frame);
-        INTRODUCTIONS.iter().any(|words| {
-            let start = before.len().checked_sub(words.len());
-            start.and_then(|start| before.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(words))
-        })
+        self.sentence.mention();
     }
 
     /// Whether a run of characters without meaning of their own may be taken at once; see [`Context::skip`].
     pub(super) fn may_skip(&self) -> bool {
         self.tag.is_idle()
+            && !self.channels.is_reading()
             && if self.think.is_some() {
                 true
             } else if self.fence.is_some() {
@@ -186,11 +159,8 @@ impl Context {
     /// Takes a run of characters that [`is_plain`] accepts, where [`Context::may_skip`].
     pub(super) fn skip(&mut self, run: &str) {
         self.previous = run.chars().next_back().or(self.previous);
-        if let Some(last) = run.trim_end().chars().next_back() {
-            self.last = Some(last);
-            self.mentioned = false;
-        }
-        self.remember(run);
+        self.sentence.take(run);
+        self.message_start &= run.trim_start().is_empty();
     }
 
     /// Whether only blanks (fewer than four columns) stand before this place on its line.
@@ -206,28 +176,24 @@ impl Context {
     /// A call was taken out of the text, and with it the end of its line.
     pub(super) fn line_taken(&mut self) {
         self.begin_line();
-        self.recent.clear();
+        self.sentence.begin(false);
     }
 
     /// A call was taken out of the middle of a line.
     pub(super) fn inline_taken(&mut self) {
         self.line_start = false;
         self.previous = None;
-        self.last = Some('.');
-        self.recent.clear();
+        self.sentence.begin(true);
     }
 
     /// Takes one character of plain text.
     pub(super) fn track(&mut self, ch: char) {
         self.settle(ch);
-        if !ch.is_whitespace() {
-            self.last = Some(ch);
-            self.mentioned = false;
-        } else if ch == '\n' {
-            self.last = None;
-        }
-        self.remember(ch.encode_utf8(&mut [0; 4]));
-        if !self.track_tags(ch) && self.think.is_none() {
+        self.sentence.take(ch.encode_utf8(&mut [0; 4]));
+        self.message_start &= ch.is_whitespace();
+        if let Some(channel) = self.channels.push(ch) {
+            self.track_channel(channel);
+        } else if !self.track_tags(ch) && self.think.is_none() {
             if ch == '\n' {
                 self.end_line();
             } else if self.fence.is_some() {
@@ -317,15 +283,20 @@ impl Context {
         }
         let Some(tag) = self.tag.push(ch) else { return false };
         match tag {
-            Tag::Think if self.think.is_none() => self.begin_thinking(Think::Tag),
+            Tag::Think(kind) if self.think.is_none() => self.begin_thinking(Think::Tag(kind)),
             Tag::Analysis if self.think.is_none() => self.begin_thinking(Think::Message),
-            Tag::Think | Tag::Analysis => {}
-            Tag::EndThink => {
+            Tag::Think(_) | Tag::Analysis => {}
+            // What ends another kind of thinking is only spoken of.
+            Tag::EndThink(kind) if self.think.is_some_and(|think| think != Think::Tag(kind)) => {}
+            Tag::EndThink(_) => {
                 self.reasoning_ended |= self.think.is_none();
                 self.end_thinking();
             }
             Tag::EndMessage if self.think == Some(Think::Message) => self.end_thinking(),
-            Tag::EndMessage => return false,
+            Tag::EndMessage => {
+                self.message_start = self.think.is_none();
+                return false;
+            }
             Tag::Shown | Tag::Block | Tag::EndShown if self.think.is_some() => return false,
             Tag::Shown => self.shown = self.shown.or(Some(Shown::Paragraph)),
             Tag::Block => self.shown = Some(Shown::Everything),
@@ -333,6 +304,14 @@ impl Context {
         }
         // What says what the text is begins no line of Markdown, but for what only shows.
         !matches!(tag, Tag::Shown | Tag::Block | Tag::EndShown)
+    }
+
+    fn track_channel(&mut self, channel: Channel) {
+        match channel {
+            Channel::Thought if self.think.is_none() => self.begin_thinking(Think::Channel),
+            Channel::Said if self.think == Some(Think::Channel) => self.end_thinking(),
+            Channel::Thought | Channel::Said => {}
+        }
     }
 
     fn begin_thinking(&mut self, think: Think) {
@@ -348,25 +327,8 @@ impl Context {
         self.shown = None;
         self.end_paragraph();
         self.begin_line();
-        self.last = None;
-        self.recent.clear();
-    }
-
-    /// The last [`RECENT`] bytes of the text. More may be kept, which depends on how the text was cut.
-    fn tail(&self) -> &str {
-        end_of(&self.recent)
-    }
-
-    fn remember(&mut self, text: &str) {
-        if self.recent.len() + text.len() > 4 * RECENT {
-            let dropped = self.recent.len() - end_of(&self.recent).len();
-            self.recent.drain(..dropped);
-        }
-        let end = end_of(text);
-        if end.len() < text.len() {
-            self.recent.clear();
-        }
-        self.recent.push_str(end);
+        self.sentence.begin(false);
+        self.message_start = true;
     }
 
     /// Ends a run of backticks or tildes before `ch`, which does not prolong it.
@@ -417,12 +379,6 @@ impl Context {
     }
 }
 
-/// The last [`RECENT`] bytes, or as many as are whole characters.
-fn end_of(text: &str) -> &str {
-    let from = (text.len().saturating_sub(RECENT)..text.len()).find(|at| text.is_char_boundary(*at));
-    from.and_then(|from| text.get(from..)).unwrap_or_default()
-}
-
 /// Whether a byte has no meaning of its own after the start of a line: neither here nor to a form. Of a character
 /// of several bytes, the first counts.
 pub(super) fn is_plain(byte: u8) -> bool {
@@ -455,6 +411,9 @@ mod tests {
             "> quoted\n",
             "<think>`\"</think>",
             "<think>a\n```\n</think>\n",
+            "analysisWe.assistantfinal",
+            "analysis of it",
+            "analysisWe\n```\n\"assistantfinalWe ",
             "```inline``` ",
             "    code\n",
             "it's ",
@@ -484,6 +443,13 @@ mod tests {
             "    code ",
             "<think>",
             "<think>a\n\nb",
+            "<think>a</thinking>",
+            "<think>a[/THINK]",
+            "<|channel|>analysis<|message|>a</think>",
+            "analysisWe",
+            "analysisWe\n</think>\n\n",
+            "analysisWe.assistantfinal</think>assistantanalysisb",
+            "analysisWe.assistantcommentary.f to=assistantcommentary{",
             "<thinking>",
             "'",
             "```js",
@@ -558,39 +524,6 @@ mod tests {
                 }
             }
             assert_eq!(one, other, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_sentence_goes_through_a_mention() {
-        let is_mention = |before: &str, gap, next| {
-            let mut context = Context::new();
-            before.chars().for_each(|ch| context.track(ch));
-            context.is_mention(gap, next)
-        };
-        for (before, gap, next) in [
-            ("You write ", true, Some('t')),
-            ("You write ", false, Some('.')),
-            ("", true, Some('i')),
-            ("For example, ", true, None),
-            ("An **Example**:\n\n", false, Some('\n')),
-            ("### Example 2\n\n", false, None),
-            ("Such as\n- ", false, None),
-            ("A call looks like this:\n", false, None),
-            ("| form | ", true, Some('|')),
-        ] {
-            assert!(is_mention(before, gap, next), "{before:?}");
-        }
-        for (before, gap, next) in [
-            ("I look: ", true, Some('t')),
-            ("I look. ", true, Some('S')),
-            ("I look ", false, None),
-            ("I look ", false, Some('\n')),
-            ("", false, Some('b')),
-            ("", false, Some('.')),
-            ("For example, so.\n", false, None),
-        ] {
-            assert!(!is_mention(before, gap, next), "{before:?}");
         }
     }
 

@@ -33,20 +33,18 @@ pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded
         let written = text.get(start..end).unwrap_or_default();
         let read = match what {
             Capture::Object => object_call(written, marked),
+            Capture::Keyed => keyed_call(written),
             Capture::Python => python_call(written, marked),
-            Capture::Name => Ok(Some(TextCall {
-                name: plain_name(written),
-                arguments: TextArguments::Members(Vec::new()),
-                bare: true,
-                span: (0, 0),
-            })),
+            Capture::Name => Ok(Some(named_call(written))),
+            Capture::Recipient => Ok(Some(named_call(written.strip_suffix("commentary").unwrap_or(written)))),
             Capture::Nothing => continue,
             Capture::Rename
             | Capture::Arguments
             | Capture::Braces
+            | Capture::Tags
             | Capture::Key
             | Capture::IsString
-            | Capture::Value => match calls.last_mut().map(|call| add(call, what, written, end)) {
+            | Capture::Value => match calls.last_mut().map(|call| add(call, what, written, end, marked)) {
                 Some(Err(why)) => return Decoded::Unreadable(why),
                 Some(Ok(())) | None => continue,
             },
@@ -77,24 +75,30 @@ impl TextCall {
     }
 }
 
+/// A call of which only the name is read.
+fn named_call(written: &str) -> TextCall {
+    let arguments = TextArguments::Members(Vec::new());
+    TextCall { name: plain_name(written), arguments, bare: true, span: (0, 0) }
+}
+
 /// Adds what belongs to a call that began with its name.
-fn add(call: &mut TextCall, what: Capture, written: &str, end: usize) -> Result<(), String> {
+fn add(call: &mut TextCall, what: Capture, written: &str, end: usize, marked: bool) -> Result<(), String> {
     call.span.1 = end;
+    // A name before an object says little, unless marks stand around them.
+    call.bare &= what == Capture::Rename || !marked;
     match (what, &mut call.arguments) {
         (Capture::Rename, _) => call.name = plain_name(written),
         (Capture::Arguments, arguments) => {
-            call.bare = false;
             let value: Map<String, Value> =
                 serde_json::from_str(written).map_err(|error| error.to_string())?;
             *arguments = TextArguments::Json(RawArguments::Object { value });
         }
         (Capture::Braces, arguments) => {
-            call.bare = false;
             *arguments =
                 TextArguments::Literals { positional: Vec::new(), named: gemma::read_braces(written)? };
         }
+        (Capture::Tags, TextArguments::Members(members)) => read_tags(written, members)?,
         (Capture::Key, TextArguments::Members(members)) => {
-            call.bare = false;
             let key = written.trim().to_owned();
             members.push(TextMember { key, text: String::new(), is_string: None });
         }
@@ -109,6 +113,27 @@ fn add(call: &mut TextCall, what: Capture, written: &str, end: usize) -> Result<
             }
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// Reads `<name>value</name>`, however many.
+fn read_tags(text: &str, members: &mut Vec<TextMember>) -> Result<(), String> {
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (key, after) = rest
+            .strip_prefix('<')
+            .and_then(|rest| rest.split_once('>'))
+            .filter(|(key, _)| !key.is_empty() && !key.contains(['<', '/', ' ', '\n']))
+            .ok_or("an argument is no tag")?;
+        let (value, after) =
+            after.split_once(&format!("</{key}>")).ok_or_else(|| format!("`<{key}>` is not closed"))?;
+        members.push(TextMember {
+            key: key.to_owned(),
+            text: without_frame(value).to_owned(),
+            is_string: None,
+        });
+        rest = after.trim_start();
     }
     Ok(())
 }
@@ -137,6 +162,20 @@ fn object_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
         return Ok(member_call(function, marked));
     }
     Ok(member_call(&object, marked))
+}
+
+/// A call as `{"name": {…}}`.
+fn keyed_call(text: &str) -> Result<Option<TextCall>, String> {
+    let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut members = object.iter();
+    let call = match (members.next(), members.next()) {
+        (Some((name, arguments @ Value::Object(_))), None) => {
+            let arguments = TextArguments::Json(raw_arguments(Some(arguments)));
+            Some(TextCall { name: plain_name(name), arguments, bare: false, span: (0, 0) })
+        }
+        _ => member_call(&object, true),
+    };
+    Ok(call)
 }
 
 fn member_call(object: &Map<String, Value>, marked: bool) -> Option<TextCall> {

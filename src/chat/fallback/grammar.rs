@@ -13,11 +13,23 @@ pub(super) const DONE: u8 = u8::MAX;
 pub(super) struct Form {
     /// The model marks it as a call: it is always read. Other forms are read where the model was told to write so.
     pub(super) marked: bool,
-    /// It must begin its line.
-    pub(super) line_start: bool,
+    /// Where it may begin.
+    pub(super) at: Place,
     /// What ends one that cannot be read; none: the place where that shows.
     pub(super) closes: &'static [&'static str],
     pub(super) steps: &'static [Step],
+}
+
+/// Where a form may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Anywhere,
+    /// At the start of its line.
+    Line,
+    /// At the start of what the model says: of the reply, after its thinking, after a mark of harmony's.
+    Message,
+    /// There, or stuck to the text of a reply whose marks were taken away (`channels`).
+    Channel,
 }
 
 /// A place in a form.
@@ -79,12 +91,16 @@ pub(super) enum Capture {
     Nothing,
     /// The name of a call that begins here.
     Name,
+    /// The name of a call that begins here, perhaps with harmony's channel stuck to it.
+    Recipient,
     /// The name of the call that began last, in place of the one it has.
     Rename,
     /// That call's arguments, a JSON object.
     Arguments,
     /// That call's arguments as Gemma writes them.
     Braces,
+    /// That call's arguments, each a tag with its name.
+    Tags,
     /// The name of an argument.
     Key,
     /// Whether its value is a string: `true` or `false`.
@@ -93,6 +109,8 @@ pub(super) enum Capture {
     Value,
     /// A whole call, as a JSON object.
     Object,
+    /// A whole call, as a JSON object whose only key is its name.
+    Keyed,
     /// A whole call, as Python.
     Python,
 }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::MAX_HELD;
 use super::families::Family;
 use super::grammar::{Capture, Captured, DONE, Gap, Rest, Step, Token, looks_like};
 use super::json::{JsonScan, JsonStep};
@@ -105,6 +106,8 @@ impl Machine {
         match self.reading {
             Reading::Marks { .. } if self.step > 0 => self.start,
             Reading::Token { scan: Scan::Word | Scan::FenceEnd, .. } if self.step > 0 => self.start,
+            // A call of its own.
+            Reading::Token { scan: Scan::Object(_), index } if !self.tells(index) => self.start,
             Reading::Gap | Reading::Marks { .. } | Reading::Token { .. } | Reading::Lost { .. } => self.at,
         }
     }
@@ -148,7 +151,7 @@ impl Machine {
                 }
                 Scan::Raw { closed: false, .. } => return Verdict::Broken,
                 Scan::Object(_) if self.family.form().marked => return Verdict::Broken,
-                Scan::Object(object) if object.is_call() => return Verdict::Broken,
+                Scan::Object(object) if self.tells(index) && object.is_call() => return Verdict::Broken,
                 Scan::Call(call) if call.is_open() && self.family.form().marked => return Verdict::Broken,
                 Scan::Call(call) if call.has_keyword() => return Verdict::Broken,
                 Scan::Word | Scan::Object(_) | Scan::Call(_) | Scan::Fence { .. } | Scan::FenceEnd => {}
@@ -176,6 +179,11 @@ impl Machine {
 
     fn edge(&self, index: usize) -> Option<&'static (Token, u8)> {
         self.here().and_then(|step| step.next.get(index))
+    }
+
+    /// Whether this token is an object that is all of a call: its keys say whether it is one.
+    fn tells(&self, index: usize) -> bool {
+        matches!(self.edge(index), Some((Token::Object(Capture::Object), _)))
     }
 
     /// Before a token.
@@ -254,20 +262,24 @@ impl Machine {
         let form = self.family.form();
         let after = self.at + ch.len_utf8();
         let Some((token, _)) = self.edge(index) else { return Took::Verdict(Verdict::Reject) };
+        let tells = self.tells(index);
         let Reading::Token { scan, .. } = &mut self.reading else { return Took::Verdict(Verdict::Reject) };
         let verdict = match (scan, token) {
             (Scan::Word, _) if is_word(ch) && after - self.start <= MAX_WORD => Verdict::More,
             (Scan::Word, _) if is_word(ch) => self.misfit(ch),
+            // A letter alone is a word, if no mark stands before it.
+            (Scan::Word, _) if !form.marked && self.at - self.start < 2 => Verdict::Reject,
             (Scan::Word, _) => {
                 self.capture(index, self.at);
                 return self.go_before(index);
             }
-            (Scan::Object(object), _) => match object.push(ch, !form.marked) {
+            (Scan::Object(object), _) => match object.push(ch, tells && !form.marked) {
+                JsonStep::More if !tells && !form.marked && object.is_call() => Verdict::Reject,
                 JsonStep::More => Verdict::More,
                 JsonStep::Other => Verdict::Reject,
                 JsonStep::End => {
-                    let is_call = object.is_call();
-                    if !form.marked && !is_call {
+                    let is_call = tells && object.is_call();
+                    if tells && !form.marked && !is_call {
                         return Took::Verdict(Verdict::Reject);
                     }
                     self.sure |= is_call;
@@ -275,7 +287,7 @@ impl Machine {
                     return self.go_after(index, after);
                 }
                 JsonStep::Bad => {
-                    self.sure |= object.is_call();
+                    self.sure |= tells && object.is_call();
                     self.bad(ch)
                 }
             },
@@ -354,7 +366,8 @@ impl Machine {
             Some((Token::Call, _)) => Capture::Python,
             Some((Token::Mark(_) | Token::Fence(_) | Token::FenceEnd, _)) | None => Capture::Nothing,
         };
-        if what != Capture::Nothing {
+        // Of a form that is longer nothing is read.
+        if what != Capture::Nothing && end <= MAX_HELD {
             self.captures.push(Captured { what, start: self.start, end });
         }
     }

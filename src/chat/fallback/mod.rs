@@ -12,9 +12,9 @@
 //! A family is one file in `families`: its forms as tables (`grammar`), which one machine follows (`machine`) and one
 //! decoder reads (`decode`). Forms that the model marks as calls are always read, the others only where it was told to write so.
 //!
-//! Absent: forms that cannot be told from prose, such as harmony without its special tokens or functionary v3.2
-//! without its first `>>>`; XML entities, which no template has in values.
+//! Absent: XML entities, which no template has in values; forms whose tags are named anew by each call.
 
+mod channels;
 mod context;
 mod decode;
 mod families;
@@ -23,6 +23,7 @@ mod json;
 mod machine;
 mod python;
 mod scanner;
+mod sentence;
 mod tags;
 
 use serde::{Deserialize, Serialize};

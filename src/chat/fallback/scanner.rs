@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::context::{Context, is_plain};
 use super::decode::{Decoded, decode};
 use super::families::Family;
+use super::grammar::Place;
 use super::machine::{Machine, Verdict};
 use super::{Candidate, Forms, MAX_HELD, Piece};
 
@@ -182,7 +183,7 @@ impl Scanner {
     /// Takes a character that comes after a candidate: whether it is a blank, or what begins another candidate in the
     /// same sentence. Otherwise the candidate is decided.
     fn wait(&mut self, ch: char, out: &mut Vec<Piece>) -> bool {
-        let in_sentence = self.context.is_in_sentence();
+        let in_sentence = self.context.sentence().is_open();
         let Some(Pending { gap, .. }) = self.pending.last_mut() else { return false };
         if gap.len() < MAX_GAP && (matches!(ch, ' ' | '\t' | '\r') || (in_sentence && ch == '\n')) {
             gap.push(ch);
@@ -202,7 +203,11 @@ impl Scanner {
         let may_open = match ch {
             '<' | '[' | '>' => true,
             '{' => self.forms.unmarked && self.context.at_line_start(),
-            '`' | '~' | 'A' | 'f' => self.context.at_line_start(),
+            '`' | '~' | 'A' | 'f' if self.context.at_line_start() => true,
+            'a' if self.context.may_begin_channel(ch) => true,
+            'a' | 'c' | 't' if self.context.at_message_start() => true,
+            // A name without a mark.
+            'a'..='z' | 'A'..='Z' | '_' => self.forms.unmarked && self.context.at_message_start(),
             _ => false,
         };
         let holds = may_open && self.context.is_free(ch);
@@ -215,11 +220,19 @@ impl Scanner {
     /// Opens every form that may begin with these two characters here, of which the first is held.
     fn open_forms(&mut self, first: char, second: char) {
         let line_start = self.context.at_line_start();
-        let unmarked = self.forms.unmarked && line_start && !self.context.is_inside_json();
+        let message_start = self.context.at_message_start();
+        let thinking = self.context.is_thinking();
+        let unmarked = self.forms.unmarked && !self.context.sentence().is_inside_json();
         for family in Family::ALL {
             let form = family.form();
-            let here = (line_start || !form.line_start) && (form.marked || unmarked);
-            if here && form.may_begin(first, second) {
+            let here = match form.at {
+                Place::Channel => message_start || self.context.may_begin_channel(first),
+                Place::Anywhere | Place::Line | Place::Message if thinking => false,
+                Place::Anywhere => true,
+                Place::Line => line_start,
+                Place::Message => message_start,
+            };
+            if here && (form.marked || unmarked) && form.may_begin(first, second) {
                 let mut machine = Machine::new(*family);
                 if machine.push(first) == Verdict::More && machine.push(second) == Verdict::More {
                     self.open.push(machine);
@@ -320,7 +333,7 @@ impl Scanner {
         let Some(Pending { gap, .. }) = self.pending.last() else { return };
         // On another line it is another sentence.
         let next = next.filter(|_| !gap.contains('\n'));
-        let is_mention = self.context.is_mention(!gap.is_empty(), next);
+        let is_mention = self.context.sentence().is_mention(!gap.is_empty(), next);
         self.pending_bytes = 0;
         for Pending { candidate, gap } in std::mem::take(&mut self.pending) {
             if is_mention {

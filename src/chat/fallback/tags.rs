@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 /// What a mark says of the text after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
-    /// Thinking begins.
-    Think,
-    /// Thinking ends, even if nothing said that it began.
-    EndThink,
+    /// Thinking begins, in marks of this kind.
+    Think(u8),
+    /// Thinking in marks of this kind ends, even if nothing said that it began.
+    EndThink(u8),
     /// A message of harmony's analysis channel begins: thinking.
     Analysis,
     /// The next message begins, or the reply is over.
@@ -23,36 +23,36 @@ pub(super) enum Tag {
 
 /// Marks by the models that write them. A mark is no beginning of another one.
 const TAGS: [(&str, Tag); 52] = [
-    ("<think>", Tag::Think),
-    ("</think>", Tag::EndThink),
-    ("<thinking>", Tag::Think),
-    ("</thinking>", Tag::EndThink),
-    ("<thought>", Tag::Think),
-    ("</thought>", Tag::EndThink),
-    ("<reasoning>", Tag::Think),
-    ("</reasoning>", Tag::EndThink),
-    ("<reflection>", Tag::Think),
-    ("</reflection>", Tag::EndThink),
-    ("<seed:think>", Tag::Think),
-    ("</seed:think>", Tag::EndThink),
+    ("<think>", Tag::Think(0)),
+    ("</think>", Tag::EndThink(0)),
+    ("<thinking>", Tag::Think(1)),
+    ("</thinking>", Tag::EndThink(1)),
+    ("<thought>", Tag::Think(2)),
+    ("</thought>", Tag::EndThink(2)),
+    ("<reasoning>", Tag::Think(3)),
+    ("</reasoning>", Tag::EndThink(3)),
+    ("<reflection>", Tag::Think(4)),
+    ("</reflection>", Tag::EndThink(4)),
+    ("<seed:think>", Tag::Think(5)),
+    ("</seed:think>", Tag::EndThink(5)),
     // Magistral.
-    ("[THINK]", Tag::Think),
-    ("[/THINK]", Tag::EndThink),
+    ("[THINK]", Tag::Think(6)),
+    ("[/THINK]", Tag::EndThink(6)),
     // Command A.
-    ("<|START_THINKING|>", Tag::Think),
-    ("<|END_THINKING|>", Tag::EndThink),
+    ("<|START_THINKING|>", Tag::Think(7)),
+    ("<|END_THINKING|>", Tag::EndThink(7)),
     // Apertus, OpenThinker, Kimi-VL, MedGemma.
-    ("<|inner_prefix|>", Tag::Think),
-    ("<|inner_suffix|>", Tag::EndThink),
-    ("<|begin_of_thought|>", Tag::Think),
-    ("<|end_of_thought|>", Tag::EndThink),
-    ("◁think▷", Tag::Think),
-    ("◁/think▷", Tag::EndThink),
-    ("<unused94>", Tag::Think),
-    ("<unused95>", Tag::EndThink),
+    ("<|inner_prefix|>", Tag::Think(8)),
+    ("<|inner_suffix|>", Tag::EndThink(8)),
+    ("<|begin_of_thought|>", Tag::Think(9)),
+    ("<|end_of_thought|>", Tag::EndThink(9)),
+    ("◁think▷", Tag::Think(10)),
+    ("◁/think▷", Tag::EndThink(10)),
+    ("<unused94>", Tag::Think(11)),
+    ("<unused95>", Tag::EndThink(11)),
     // Gemma 4.
-    ("<|channel>thought", Tag::Think),
-    ("<channel|>", Tag::EndThink),
+    ("<|channel>thought", Tag::Think(12)),
+    ("<channel|>", Tag::EndThink(12)),
     // gpt-oss.
     ("<|channel|>analysis", Tag::Analysis),
     ("<|end|>", Tag::EndMessage),

@@ -42,17 +42,21 @@ pub(super) struct Touched<'c> {
 }
 
 impl Calls {
-    /// `response.output_item.added`.
-    pub(super) fn announce(
+    /// `response.output_item.added`, or where `is_done` `response.output_item.done`.
+    pub(super) fn about(
         &mut self,
         place: &Place<'_>,
         item: &Loose<'_>,
+        is_done: bool,
         account: &mut Account,
     ) -> Result<Touched<'_>, TooMuch> {
         let at = match self.known(item) {
             Some(at) => at,
-            None => self.slots.announce(place, |call| call.may_be(item)).map_err(too_many)?,
+            None => self.slots.about(place, is_done, |call| call.may_be(item)).map_err(too_many)?,
         };
+        if is_done {
+            self.slots.set_done(at);
+        }
         self.fill(at, item, account)
     }
 
@@ -87,21 +91,6 @@ impl Calls {
             call.set_whole(&text(arguments), account)?;
         }
         Ok(self.touched(at))
-    }
-
-    /// `response.output_item.done`.
-    pub(super) fn close(
-        &mut self,
-        place: &Place<'_>,
-        item: &Loose<'_>,
-        account: &mut Account,
-    ) -> Result<Touched<'_>, TooMuch> {
-        let at = match self.known(item) {
-            Some(at) => at,
-            None => self.slots.close(place, |call| call.may_be(item)).map_err(too_many)?,
-        };
-        self.slots.set_done(at);
-        self.fill(at, item, account)
     }
 
     /// The calls of the last event. Servers give them other ids there, so that those of an equal name are taken for the

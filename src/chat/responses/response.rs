@@ -123,8 +123,8 @@ impl Response {
                 let touched = self.calls.complete(&place(), &event.arguments, &event.name, account)?;
                 tell(&touched, sink);
             }
-            "response.output_item.added" => self.on_item_added(event, account, sink)?,
-            "response.output_item.done" => self.on_item_done(event, account, sink)?,
+            "response.output_item.added" => self.on_item(event, false, account, sink)?,
+            "response.output_item.done" => self.on_item(event, true, account, sink)?,
             "response.created" | "response.in_progress" | "response.queued" => {
                 let response = event.response.as_deref().unwrap_or(&event.own);
                 account.set_model(&response.model);
@@ -167,31 +167,11 @@ impl Response {
         Ok(())
     }
 
-    fn on_item_added(
+    /// An item begins or, where `is_done`, is over and whole.
+    fn on_item(
         &mut self,
         event: &Event<'_>,
-        account: &mut Account,
-        sink: &mut Sink<'_>,
-    ) -> Result<(), TooMuch> {
-        account.saw(Seen::Choice);
-        let place = item_place(event);
-        match kind_of(&event.item) {
-            ItemKind::Message => self.messages.announce(&place, |_| true).map(|_| ()),
-            ItemKind::Reasoning => self.thoughts.announce(&place, |_| true).map(|_| ()),
-            ItemKind::Call => {
-                tell(&self.calls.announce(&place, &event.item, account)?, sink);
-                Ok(())
-            }
-            ItemKind::Foreign(name) => {
-                self.pass_over(name);
-                Ok(())
-            }
-        }
-    }
-
-    fn on_item_done(
-        &mut self,
-        event: &Event<'_>,
+        is_done: bool,
         account: &mut Account,
         sink: &mut Sink<'_>,
     ) -> Result<(), TooMuch> {
@@ -199,27 +179,22 @@ impl Response {
         let place = item_place(event);
         match kind_of(&event.item) {
             ItemKind::Message => {
-                let at = self.messages.close(&place, |_| true)?;
+                let at = self.messages.about(&place, is_done, |_| true)?;
+                let Some(text) = self.messages.get(at).filter(|_| is_done) else { return Ok(()) };
                 let whole = texts_of(event.item.get("content")).concat();
-                let said = self.messages.get(at).map_or("", |text| text.said());
-                let rest = rest_after(said, &whole);
-                self.say(at, None, rest, account, sink)
+                let rest = rest_after(text.said(), &whole);
+                self.say(at, None, rest, account, sink)?;
             }
             ItemKind::Reasoning => {
-                let at = self.thoughts.close(&place, |_| true)?;
-                let Some(thought) = self.thoughts.get(at) else { return Ok(()) };
+                let at = self.thoughts.about(&place, is_done, |_| true)?;
+                let Some(thought) = self.thoughts.get(at).filter(|_| is_done) else { return Ok(()) };
                 let whole = thought_of(&event.item, thought.source);
-                think(thought, rest_after(thought.text.said(), &whole), account, sink)
+                think(thought, rest_after(thought.text.said(), &whole), account, sink)?;
             }
-            ItemKind::Call => {
-                tell(&self.calls.close(&place, &event.item, account)?, sink);
-                Ok(())
-            }
-            ItemKind::Foreign(name) => {
-                self.pass_over(name);
-                Ok(())
-            }
+            ItemKind::Call => tell(&self.calls.about(&place, &event.item, is_done, account)?, sink),
+            ItemKind::Foreign(name) => self.pass_over(name),
         }
+        Ok(())
     }
 
     /// The whole of one part of a message.

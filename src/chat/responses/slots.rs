@@ -68,12 +68,18 @@ impl<T: Default> Slots<T> {
         self.all.into_iter().map(|slot| slot.item)
     }
 
-    /// An item begins. `is_same`: whether it may be the one found, which a server tells twice.
-    pub(super) fn announce(
+    /// An item begins or, where `is_done`, is over. `is_same`: whether it may be the one found.
+    pub(super) fn about(
         &mut self,
         place: &Place<'_>,
+        is_done: bool,
         is_same: impl Fn(&T) -> bool,
     ) -> Result<usize, TooMuch> {
+        if is_done { self.close(place, is_same) } else { self.announce(place, is_same) }
+    }
+
+    /// An item begins; a server may tell that twice.
+    fn announce(&mut self, place: &Place<'_>, is_same: impl Fn(&T) -> bool) -> Result<usize, TooMuch> {
         let found = self.find(place).filter(|&at| {
             self.all.get(at).is_some_and(|slot| {
                 let has_id = slot.id.is_some() && slot.id.as_deref() == place.id.as_deref();
@@ -93,12 +99,8 @@ impl<T: Default> Slots<T> {
         self.found_or_new(found, place)
     }
 
-    /// An item is over. `is_same`: whether it may be the one found.
-    pub(super) fn close(
-        &mut self,
-        place: &Place<'_>,
-        is_same: impl Fn(&T) -> bool,
-    ) -> Result<usize, TooMuch> {
+    /// An item is over.
+    fn close(&mut self, place: &Place<'_>, is_same: impl Fn(&T) -> bool) -> Result<usize, TooMuch> {
         let may_be = |slots: &Self, at: usize| slots.all.get(at).is_some_and(|slot| is_same(&slot.item));
         let found = self.find(place).filter(|&at| may_be(self, at));
         let found = found.or_else(|| self.open(place).filter(|&at| may_be(self, at)));

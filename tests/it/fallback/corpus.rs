@@ -34,7 +34,9 @@ fn after_prose_and_before_it() {
         for specimen in family.hits() {
             let mut places =
                 vec![("Let me look: it's \"there\".\n", ""), ("Ein Satz – mit `code`.\n\n", "\nSo weit.")];
-            if !family.line {
+            if family.message {
+                places = vec![("", if family.line { "\nSo weit." } else { " That was it." })];
+            } else if !family.line {
                 places.push(("I look. ", " That was it."));
                 places.push(("I look:", ""));
             }
@@ -49,6 +51,28 @@ fn after_prose_and_before_it() {
                     assert_eq!(settled(read), settled(expected), "{family}, {title}, cut {cut}: {text}");
                 }
             }
+        }
+    }
+}
+
+/// Functionary 3.2, whose first mark stood in the prompt.
+#[test]
+fn a_first_call_without_its_mark_and_the_next_with_it() {
+    for text in ["look\n{\"q\": 1}>>>look\n{\"q\": 2}", "look\n{\"q\": 1}\n>>>look\n{\"q\": 2}"] {
+        for cut in CUTS {
+            let read = reader(Fallback::On).cut(cut).read(text);
+            assert_eq!((read.calls.len(), read.text.as_str()), (2, ""), "{text:?}, cut {cut}: {read:?}");
+        }
+    }
+}
+
+/// A word above a call is no name of its arguments, and does not take it along.
+#[test]
+fn a_word_above_a_call_of_its_own_is_text() {
+    for call in [r#"{"tool": "look", "arguments": {}}"#, r#"{"name": "look", "parameters": {}}"#] {
+        for cut in CUTS {
+            let read = reader(Fallback::On).cut(cut).read(&format!("Looking\n{call}\nSo."));
+            assert_eq!((read.calls.len(), read.text.as_str()), (1, "Looking\nSo."), "cut {cut}: {read:?}");
         }
     }
 }
@@ -70,7 +94,7 @@ fn nothing_is_read_under_off_and_nothing_unmarked_under_auto() {
 #[test]
 fn every_family_has_its_standard_specimens() {
     let families = families();
-    assert!(families.len() >= 31, "{}", families.len());
+    assert!(families.len() >= 44, "{}", families.len());
     for family in families {
         for title in [
             "one call",

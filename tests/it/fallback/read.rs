@@ -15,6 +15,8 @@ pub(super) struct Family {
     pub(super) marked: bool,
     /// It stands on lines of its own.
     pub(super) line: bool,
+    /// It begins what the model says.
+    pub(super) message: bool,
     pub(super) specimens: Vec<Specimen>,
 }
 
@@ -84,6 +86,7 @@ fn family(path: &std::path::Path) -> Family {
         name: path.file_stem().unwrap().to_string_lossy().into_owned(),
         marked: says("marked"),
         line: says("line"),
+        message: says("message"),
         specimens,
     };
     // The file's own last line end is not the model's.
@@ -166,6 +169,8 @@ pub(super) struct Reader {
     pub(super) cut: usize,
     /// Store and restore the machine between any two pieces.
     pub(super) restore: bool,
+    /// Watch for lines that repeat.
+    pub(super) loops: bool,
 }
 
 /// What became of it.
@@ -189,7 +194,7 @@ impl Outcome {
 
 pub(super) fn reader(mode: Fallback) -> Reader {
     let conversation = vec![Message::User { content: String::from("Do it.") }];
-    Reader { mode, conversation, cut: usize::MAX, restore: false }
+    Reader { mode, conversation, cut: usize::MAX, restore: false, loops: false }
 }
 
 impl Reader {
@@ -209,8 +214,12 @@ impl Reader {
         TOOLS.with(|tools| self.play(tools, events))
     }
 
-    fn play(&self, tools: &ToolSet, pieces: impl Iterator<Item = ChatEvent>) -> Outcome {
-        let config = RunConfig { fallback: self.mode, repetition: Vec::new(), ..RunConfig::default() };
+    /// A request that waits for its reply.
+    pub(super) fn begin(&self, tools: &ToolSet) -> Run {
+        let mut config = RunConfig { fallback: self.mode, ..RunConfig::default() };
+        if !self.loops {
+            config.repetition.clear();
+        }
         let start = RunStart {
             request_id: String::from("r1"),
             job_name: String::new(),
@@ -223,6 +232,11 @@ impl Reader {
         };
         let mut run = Run::new(config, start);
         run.next_step(tools, &BiosV1);
+        run
+    }
+
+    fn play(&self, tools: &ToolSet, pieces: impl Iterator<Item = ChatEvent>) -> Outcome {
+        let mut run = self.begin(tools);
         for piece in pieces {
             run.on_event(piece, tools, 1);
             if self.restore {
@@ -237,6 +251,13 @@ impl Reader {
             model: None,
         };
         run.on_event(ChatEvent::Ended { reply }, tools, 2);
+        Outcome::of(&mut run)
+    }
+}
+
+impl Outcome {
+    /// What became of a reply that is over.
+    pub(super) fn of(run: &mut Run) -> Self {
         let (mut calls, mut shown, mut warnings) = (Vec::new(), String::new(), 0);
         for event in run.take_events() {
             match event {
@@ -254,7 +275,7 @@ impl Reader {
             .filter(|outcome| outcome.state == FinalState::Failed)
             .map(|outcome| outcome.kind.clone().unwrap_or_default());
         assert!(calls.is_empty() || run.outcome().is_none(), "calls are made or the request is over");
-        Outcome { calls, signals, failed, text: shown, warnings }
+        Self { calls, signals, failed, text: shown, warnings }
     }
 }
 

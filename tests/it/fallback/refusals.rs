@@ -39,7 +39,8 @@ pub(super) const PLACES: [Place; 17] = [
     }),
     ("example", |call, _| {
         // Thinking begins the reply anew.
-        let begins_anew = call.contains("<|channel|>analysis");
+        let begins_anew =
+            ["<|channel|>analysis", "<|inner_prefix|>", "◁think▷"].iter().any(|mark| call.contains(mark));
         (!begins_anew).then(|| format!("This is the form, for example:\n\n{call}\n"))
     }),
 ];
@@ -142,7 +143,8 @@ fn what_stands_in_an_earlier_message_is_not_called() {
         for specimen in family.hits() {
             for (place, conversation) in copies(&specimen.text) {
                 let reader = Reader { conversation, ..reader(family.mode()).cut(7) };
-                let text = format!("It says:\n{}\n", specimen.text);
+                let before = if family.message { "" } else { "It says:\n" };
+                let text = format!("{before}{}\n", specimen.text);
                 let read = reader.read(&text);
                 assert!(read.is_text(&text), "{}, {}, {place}: {read:?}", family.name, specimen.title);
                 assert!(read.warnings > 0, "{}, {}, {place}: told", family.name, specimen.title);

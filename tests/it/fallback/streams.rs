@@ -5,7 +5,8 @@ use deftool::chat::fallback::{Forms, MAX_HELD, Piece, Scanner};
 use deftool::request::{BiosV1, Fallback, Run, RunConfig, RunStart};
 use proptest::prelude::*;
 
-use super::read::{Expected, Outcome, Reader, families, reader, tools};
+use super::corpus::settled;
+use super::read::{Expected, Family, Outcome, Reader, Specimen, families, outcome_of, reader, tools};
 
 /// A reply that ends inside a call makes none, unless what came is whole by the family's own rules; then it is the
 /// very call, never one with fewer arguments. Nothing is lost.
@@ -39,7 +40,7 @@ fn no_half_of_a_directive_is_shown() {
             let config = RunConfig { fallback: family.mode(), ..RunConfig::default() };
             let mut run = Run::new(config, start());
             run.next_step(&tools, &BiosV1);
-            let before = "Let me look.\n";
+            let before = if family.message { "" } else { "Let me look.\n" };
             for ch in before.chars() {
                 run.on_event(ChatEvent::Text { text: ch.to_string() }, &tools, 1);
             }
@@ -125,6 +126,15 @@ fn texts() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(parts), 0..12).prop_map(|parts| parts.concat())
 }
 
+/// Every specimen that is nothing but calls.
+fn hits() -> Vec<(Family, Specimen)> {
+    let all = families().into_iter().flat_map(|family| {
+        let hits: Vec<Specimen> = family.hits().filter(|specimen| specimen.is_all_calls()).cloned().collect();
+        hits.into_iter().map(move |specimen| (family.clone(), specimen))
+    });
+    all.collect()
+}
+
 fn pieces_of(text: &str, forms: Forms, restore: bool) -> Vec<Piece> {
     let (mut scanner, mut pieces) = (Scanner::new(forms), Vec::new());
     for (nth, ch) in text.chars().enumerate() {
@@ -166,6 +176,27 @@ proptest! {
                 }
             }
         }
+    }
+
+    #[test]
+    fn no_split_shows_half_of_a_directive(
+        (family, specimen) in prop::sample::select(hits()),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let before = if family.message { "" } else { "Let me look.\n" };
+        let chars: Vec<char> = before.chars().chain(specimen.text.chars()).collect();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(chars.len())).collect();
+        cuts.extend([0, chars.len()]);
+        cuts.sort_unstable();
+        let pieces = cuts.windows(2).map(|pair| chars[pair[0]..pair[1]].iter().collect::<String>());
+        let (tools, reader) = (tools(), reader(family.mode()));
+        let mut run = reader.begin(&tools);
+        for text in pieces.clone().filter(|piece| !piece.is_empty()) {
+            run.on_event(ChatEvent::Text { text }, &tools, 1);
+            prop_assert!(before.starts_with(run.text().trim_end()), "{}", run.text());
+        }
+        let read = reader.read_events(pieces.map(|text| ChatEvent::Text { text }));
+        prop_assert_eq!(settled(read), settled(outcome_of(&specimen, before, "")));
     }
 
     #[test]

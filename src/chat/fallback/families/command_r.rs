@@ -5,11 +5,11 @@
 //! Source: the chat templates of CohereForAI/c4ai-command-r-plus and c4ai-command-r7b-12-2024.
 
 use super::json_calls;
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 
 pub(super) static COMMAND_R: Form = Form {
     marked: true,
-    line_start: true,
+    at: Place::Line,
     closes: &["```"],
     steps: &[
         Step::new(Gap::None, Rest::Prose, &[(Token::Mark("Action:"), 1)]),
@@ -24,7 +24,7 @@ pub(super) static COMMAND_R: Form = Form {
 
 pub(super) static COMMAND_R7B: Form = Form {
     marked: true,
-    line_start: false,
+    at: Place::Anywhere,
     closes: &["<|END_ACTION|>"],
     steps: json_calls!(["<|START_ACTION|>"], Rest::Closing, [(Token::Mark("<|END_ACTION|>"), DONE)]),
 };

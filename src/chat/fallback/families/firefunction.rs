@@ -3,7 +3,7 @@
 //! Source: the chat template of fireworks-ai/firefunction-v2.
 
 use super::json_calls;
-use crate::chat::fallback::grammar::Form;
+use crate::chat::fallback::grammar::{Form, Place};
 
 pub(super) static FIREFUNCTION: Form =
-    Form { marked: true, line_start: true, closes: &[], steps: json_calls!(["functools"], Rest::Whole, []) };
+    Form { marked: true, at: Place::Line, closes: &[], steps: json_calls!(["functools"], Rest::Whole, []) };

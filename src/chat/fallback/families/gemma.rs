@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 
 /// Deeper than this is no call.
 const MAX_DEPTH: usize = 64;
@@ -15,7 +15,7 @@ const STRING_MARKS: [&str; 2] = ["<escape>", "<|\"|>"];
 
 pub(super) static TOOL_CODE: Form = Form {
     marked: true,
-    line_start: true,
+    at: Place::Line,
     closes: &["```"],
     steps: &[
         Step::new(Gap::None, Rest::Prose, &[(Token::Fence(&["tool_code"]), 1)]),
@@ -30,7 +30,7 @@ pub(super) static TOOL_CODE: Form = Form {
 
 pub(super) static FUNCTION_GEMMA: Form = Form {
     marked: true,
-    line_start: false,
+    at: Place::Anywhere,
     closes: &["<end_function_call>"],
     steps: &[
         Step::new(Gap::None, Rest::Prose, &[(Token::Mark("<start_function_call>"), 1)]),
@@ -47,7 +47,7 @@ pub(super) static FUNCTION_GEMMA: Form = Form {
 
 pub(super) static GEMMA_4: Form = Form {
     marked: true,
-    line_start: false,
+    at: Place::Anywhere,
     closes: &["<tool_call|>"],
     steps: &[
         Step::new(Gap::None, Rest::Prose, &[(Token::Mark("<|tool_call>"), 1)]),

@@ -1,14 +1,19 @@
 //! `<|tool_call|>[{"name": …, "arguments": {…}}]`: Granite 3, which closes it with nothing, and Phi-4 mini, which
-//! closes it with `<|/tool_call|>`. Granite's other form, `<tool_call>[…]</tool_call>`, is read as Hermes'.
+//! closes it with `<|/tool_call|>`; `GigaChat` 3.1 with `<|function_call|>` before an object. Granite's other form,
+//! `<tool_call>[…]</tool_call>`, is read as Hermes'.
 //!
 //! Source: the chat templates of ibm-granite/granite-3.x and microsoft/Phi-4-mini-instruct, November 2026.
 
 use super::json_calls;
-use crate::chat::fallback::grammar::{DONE, Form};
+use crate::chat::fallback::grammar::{DONE, Form, Place};
 
 pub(super) static GRANITE: Form = Form {
     marked: true,
-    line_start: false,
+    at: Place::Anywhere,
     closes: &[],
-    steps: json_calls!(["<|tool_call|>"], Rest::Whole, [(Token::Mark("<|/tool_call|>"), DONE)]),
+    steps: json_calls!(
+        ["<|tool_call|>", "<|function_call|>"],
+        Rest::Whole,
+        [(Token::Mark("<|/tool_call|>"), DONE)]
+    ),
 };

@@ -3,11 +3,11 @@
 //!
 //! Source: meta-llama/llama-models, the prompt formats of 3.1 to 3.3.
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 
 pub(super) static PYTHON_TAG: Form = Form {
     marked: true,
-    line_start: false,
+    at: Place::Anywhere,
     closes: &[],
     steps: &[
         Step::new(Gap::None, Rest::Prose, &[(Token::Mark("<|python_tag|>"), 1)]),

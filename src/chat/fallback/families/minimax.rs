@@ -4,11 +4,11 @@
 //! Source: the tool calling guides in MiniMaxAI/MiniMax-M1 and MiniMaxAI/MiniMax-M2.5.
 
 use super::{json_calls, tag_calls};
-use crate::chat::fallback::grammar::{DONE, Form};
+use crate::chat::fallback::grammar::{DONE, Form, Place};
 
 pub(super) static MINIMAX_M1: Form = Form {
     marked: true,
-    line_start: false,
+    at: Place::Anywhere,
     closes: &["</tool_calls>"],
     steps: json_calls!(
         ["<tool_calls>"],
@@ -19,7 +19,7 @@ pub(super) static MINIMAX_M1: Form = Form {
 
 pub(super) static MINIMAX_M2: Form = Form {
     marked: true,
-    line_start: false,
+    at: Place::Anywhere,
     closes: &["</minimax:tool_call>"],
     steps: tag_calls!(
         "<minimax:tool_call>",

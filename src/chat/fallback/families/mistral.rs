@@ -3,11 +3,11 @@
 //!
 //! Source: mistral-common, tokenizers v3 to v13.
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 
 pub(super) static MISTRAL: Form = Form {
     marked: true,
-    line_start: false,
+    at: Place::Anywhere,
     closes: &[],
     steps: &[
         Step::new(Gap::None, Rest::Prose, &[(Token::Mark("[TOOL_CALLS]"), 1)]),

@@ -5,23 +5,29 @@ use serde::{Deserialize, Serialize};
 use super::grammar::Form;
 
 mod anthropic;
+mod apertus;
 mod command_r;
 mod deepseek;
 mod firefunction;
 mod functionary;
 pub(super) mod gemma;
+mod gigachat;
 mod glm;
 mod granite;
 mod harmony;
 mod hermes;
+mod internlm;
 mod kimi;
 mod llama;
 mod minimax;
 mod mistral;
+mod named;
 mod nemotron;
+mod olmo;
 mod plain;
 mod pythonic;
 mod qwen_coder;
+mod step;
 mod xlam;
 
 macro_rules! families {
@@ -50,12 +56,15 @@ families! {
     Hermes => hermes::HERMES,
     Qwen3Coder => qwen_coder::QWEN3_CODER,
     Glm => glm::GLM,
+    LongCat => glm::LONGCAT,
     Functionary31 => functionary::FUNCTIONARY_31,
     Functionary32 => functionary::FUNCTIONARY_32,
     Mistral => mistral::MISTRAL,
     PythonTag => llama::PYTHON_TAG,
     DeepSeek => deepseek::DEEPSEEK,
     DeepSeekDsml => deepseek::DSML,
+    DeepSeekDsml41 => deepseek::DSML_41,
+    Step3 => step::STEP_3,
     Kimi => kimi::KIMI,
     CommandR => command_r::COMMAND_R,
     CommandR7b => command_r::COMMAND_R7B,
@@ -66,7 +75,14 @@ families! {
     MiniMaxM1 => minimax::MINIMAX_M1,
     MiniMaxM2 => minimax::MINIMAX_M2,
     Anthropic => anthropic::ANTHROPIC,
+    AnthropicNamespace => anthropic::NAMESPACE,
+    AnthropicTags => anthropic::TAGS,
+    Olmo3 => olmo::OLMO_3,
+    Apertus => apertus::APERTUS,
+    InternLm2 => internlm::INTERNLM_2,
+    GigaChat3 => gigachat::GIGACHAT_3,
     Harmony => harmony::HARMONY,
+    HarmonyStripped => harmony::STRIPPED,
     Nemotron => nemotron::NEMOTRON,
     Lfm2 => pythonic::LFM2,
     FireFunction => firefunction::FIREFUNCTION,
@@ -74,6 +90,8 @@ families! {
     JsonFence => plain::FENCE,
     Xlam => xlam::XLAM,
     PythonicList => pythonic::LIST,
+    HermesOther => hermes::OTHER,
+    Named => named::NAMED,
 }
 
 /// The steps of calls as JSON objects between marks, one by one or in an array: `open`s, what may be missing after
@@ -87,6 +105,12 @@ macro_rules! json_calls {
             Step::new(Gap::Any, $rest, &[$($after),*]),
             Step::new(Gap::Any, Rest::Inside, &[(Token::Object(Capture::Object), 4), (Token::Mark("]"), 2)]),
             Step::new(Gap::Any, Rest::Inside, &[(Token::Mark(","), 3), (Token::Mark("]"), 2)]),
+            // After the opening mark in the place of the closing one.
+            Step::new(
+                Gap::Any,
+                Rest::Closing,
+                &[(Token::Object(Capture::Object), 2), (Token::Mark("["), 3)],
+            ),
         ]
     }};
 }

@@ -1,11 +1,11 @@
 //! `<TOOLCALL>[{"name": …, "arguments": {…}}]</TOOLCALL>`: Nemotron.
 
 use super::json_calls;
-use crate::chat::fallback::grammar::{DONE, Form};
+use crate::chat::fallback::grammar::{DONE, Form, Place};
 
 pub(super) static NEMOTRON: Form = Form {
     marked: true,
-    line_start: false,
+    at: Place::Anywhere,
     closes: &["</TOOLCALL>"],
     steps: json_calls!(
         ["<TOOLCALL>"],

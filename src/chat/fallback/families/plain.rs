@@ -4,11 +4,11 @@
 //! An object is a call only by its keys (`json`), and only when nothing but blanks follows it on its last line. Any
 //! other object is ordinary JSON, any other code block is code.
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 
 pub(super) static LINE: Form = Form {
     marked: false,
-    line_start: true,
+    at: Place::Line,
     closes: &[],
     steps: &[
         Step::new(Gap::None, Rest::Prose, &[(Token::Object(Capture::Object), 1)]),
@@ -19,7 +19,7 @@ pub(super) static LINE: Form = Form {
 
 pub(super) static FENCE: Form = Form {
     marked: false,
-    line_start: true,
+    at: Place::Line,
     closes: &[],
     steps: &[
         Step::new(

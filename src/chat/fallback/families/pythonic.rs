@@ -3,11 +3,11 @@
 //!
 //! Source: the chat templates of LiquidAI/LFM2-1.2B and meta-llama/Llama-4-Scout, and vLLM's tool parsers for them.
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 
 pub(super) static LFM2: Form = Form {
     marked: true,
-    line_start: false,
+    at: Place::Anywhere,
     closes: &["<|tool_call_end|>", "<|python_end|>"],
     steps: &[
         Step::new(
@@ -32,7 +32,7 @@ pub(super) static LFM2: Form = Form {
 
 pub(super) static LIST: Form = Form {
     marked: false,
-    line_start: true,
+    at: Place::Line,
     closes: &[],
     steps: &[
         Step::new(Gap::None, Rest::Prose, &[(Token::Mark("["), 1)]),

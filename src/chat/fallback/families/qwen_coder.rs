@@ -6,11 +6,11 @@
 //!
 //! Source: the chat template of Qwen/Qwen3-Coder-30B-A3B-Instruct.
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 
 pub(super) static QWEN3_CODER: Form = Form {
     marked: true,
-    line_start: false,
+    at: Place::Anywhere,
     closes: &["</function>", "</tool_call>", "</seed:tool_call>"],
     steps: &[
         Step::new(

@@ -1,10 +1,10 @@
 //! `[{"name": …, "arguments": {…}}]` on lines of its own: xLAM. Unmarked, for a list of objects is mostly data.
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
 
 pub(super) static XLAM: Form = Form {
     marked: false,
-    line_start: true,
+    at: Place::Line,
     closes: &[],
     steps: &[
         Step::new(Gap::None, Rest::Prose, &[(Token::Mark("["), 1)]),

@@ -1,0 +1,176 @@
+//! Any split gives the same reading, and no bytes panic.
+
+use deftool::chat::{Api, End, classify_http_error};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::read::{cases, end, event, read_api, read_pieces};
+
+/// Any sequence of pieces that `cuts` makes of `body`.
+fn cut<'a>(body: &'a [u8], cuts: &'a [usize]) -> impl Iterator<Item = &'a [u8]> + 'a {
+    let mut cuts: Vec<usize> = cuts.iter().map(|at| at % (body.len() + 1)).collect();
+    cuts.sort_unstable();
+    cuts.push(body.len());
+    let mut from = 0;
+    cuts.into_iter().map(move |to| &body[std::mem::replace(&mut from, to)..to])
+}
+
+fn bodies() -> Vec<(Api, Vec<u8>)> {
+    cases().into_iter().map(|case| (case.api, case.body)).collect()
+}
+
+proptest! {
+    // The cases are whole streams; more of them is a matter of `PROPTEST_CASES`.
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_split_gives_the_same_reading(
+        case in prop::sample::select(bodies()),
+        cuts in prop::collection::vec(any::<usize>(), 0..20),
+        is_clean in any::<bool>(),
+    ) {
+        let (api, case) = case;
+        let whole = read_api(api, [&case[..]].into_iter(), end(is_clean), &["get_weather"]);
+        let pieces = read_api(api, cut(&case, &cuts), end(is_clean), &["get_weather"]);
+        prop_assert_eq!(whole, pieces);
+    }
+
+    #[test]
+    fn a_damaged_stream_never_panics_and_splits_alike(
+        case in prop::sample::select(bodies()),
+        damage in prop::collection::vec((any::<usize>(), any::<u8>()), 1..8),
+        cuts in prop::collection::vec(any::<usize>(), 0..20),
+    ) {
+        let (api, mut body) = case;
+        for (at, byte) in damage {
+            let len = body.len().max(1);
+            if let Some(target) = body.get_mut(at % len) {
+                *target = byte;
+            }
+        }
+        let whole = read_api(api, [&body[..]].into_iter(), End::Clean, &[]);
+        prop_assert_eq!(whole, read_api(api, cut(&body, &cuts), End::Clean, &[]));
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        body in prop::collection::vec(any::<u8>(), 0..300),
+        prefix in prop::sample::select(vec!["", "data: ", "{", "[", "data: {\"choices\":[{\"delta\":", "\u{feff}"]),
+        cuts in prop::collection::vec(any::<usize>(), 0..8),
+        api in prop::sample::select(vec![Api::ChatCompletions, Api::Responses]),
+    ) {
+        let body = [prefix.as_bytes(), &body].concat();
+        let whole = read_api(api, [&body[..]].into_iter(), End::Clean, &[]);
+        prop_assert_eq!(whole, read_api(api, cut(&body, &cuts), End::Clean, &[]));
+        let _ = classify_http_error(500, &body);
+    }
+
+    #[test]
+    fn events_of_any_shape_never_panic(
+        values in prop::collection::vec((prop::sample::select(EVENTS.to_vec()), odd_json(), odd_json()), 1..8),
+        cuts in prop::collection::vec(any::<usize>(), 0..8),
+    ) {
+        let frame = |(kind, value, other): &(&str, Value, Value)| {
+            let mut members = json!({
+                "type": kind, "item_id": other, "output_index": other, "content_index": other, "delta": value,
+                "text": value, "arguments": value, "part": value, "item": value, "response": {"output": [value, other]},
+            });
+            if let (Some(members), Value::Object(more)) = (members.as_object_mut(), value) {
+                members.extend(more.clone());
+            }
+            event(&members)
+        };
+        let body = values.iter().map(frame).collect::<Vec<_>>().concat();
+        let whole = read_api(Api::Responses, [body.as_bytes()].into_iter(), End::Clean, &["f"]);
+        prop_assert_eq!(whole.notes.skipped_frames, 0);
+        prop_assert_eq!(whole, read_api(Api::Responses, cut(body.as_bytes(), &cuts), End::Clean, &["f"]));
+    }
+
+    #[test]
+    fn deltas_of_any_shape_never_panic(
+        values in prop::collection::vec(odd_json(), 1..6),
+    ) {
+        let frame = |value: &Value| {
+            format!("data: {{\"choices\":[{{\"delta\":{value},\"finish_reason\":{value}}}]}}\n\ndata: {value}\n\n")
+        };
+        let body: Vec<String> = values.iter().map(frame).collect();
+        let body = body.concat();
+        let reading = read_pieces([body.as_bytes()].into_iter(), End::Clean, &["f"]);
+        prop_assert_eq!(reading.notes.skipped_frames, 0);
+    }
+}
+
+const EVENTS: [&str; 14] = [
+    "",
+    "error",
+    "response.created",
+    "response.output_item.added",
+    "response.output_item.done",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.content_part.done",
+    "response.reasoning_text.delta",
+    "response.reasoning_summary_text.delta",
+    "response.function_call_arguments.delta",
+    "response.function_call_arguments.done",
+    "response.completed",
+    "response.incomplete",
+];
+
+/// JSON made of the names that the decoder knows, with values of any type.
+fn odd_json() -> impl Strategy<Value = Value> {
+    let names = vec![
+        "choices",
+        "delta",
+        "content",
+        "tool_calls",
+        "function",
+        "name",
+        "arguments",
+        "index",
+        "id",
+        "error",
+        "usage",
+        "type",
+        "text",
+        "thinking",
+        "reasoning",
+        "function_call",
+        "finish_reason",
+        "message",
+        "prompt_tokens",
+        "call_id",
+        "output",
+        "status",
+        "summary",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop::sample::select(vec![
+            "",
+            "f",
+            "{\"a\":1}",
+            "{",
+            "\"{}\"",
+            "é\u{2028}",
+            "thinking",
+            "stop",
+            "message",
+            "function_call",
+            "reasoning",
+            "incomplete"
+        ])
+        .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((prop::sample::select(names.clone()), inner), 0..5).prop_map(|members| {
+                members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+            }),
+        ]
+    })
+}
