@@ -7,10 +7,12 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deftool::request::FailReason;
-use deftool::worker::{ServerOptions, SubmitRequest, Worker, WorkerConfig, WorkerState};
+use deftool::request::{BiosTemplate, FailReason};
+use deftool::schema::ToolSet;
+use deftool::worker::{ServerOptions, SubmitRequest, Toolbox, Worker, WorkerConfig, WorkerState};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -51,12 +53,18 @@ fn limits(seconds: u64) -> WorkerConfig {
     for (name, value) in [("temperature", 0), ("seed", 1), ("max_tokens", 400)] {
         config.run.params.insert(String::from(name), json!(value));
     }
+    // Every token of a prompt takes a thread 10 ms.
+    config.bios = Arc::new(BiosTemplate { text: String::from("You tell stories.") });
     let limit = Duration::from_secs(seconds);
     config.timers.headers = Some(limit);
     config.timers.stall = limit;
     config.timers.first_token = limit;
     config.timers.token_stall = limit;
     config
+}
+
+fn no_tools() -> Arc<Toolbox> {
+    Arc::new(Toolbox { tools: ToolSet::default(), ..(*echo()).clone() })
 }
 
 /// About so many tokens.
@@ -167,7 +175,8 @@ fn failed(ended: &Ended) -> (FailReason, &str) {
 /// Each case with a server of its own, side by side: most of the time is spent on limits that run out.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_table_of_the_real_server() {
-    let Some(plain) = options(&[]) else { return };
+    // Side by side, and with one thread each, which spends no time on waiting for another.
+    let Some(plain) = options(&["--threads", "1"]) else { return };
     let tables = tokio::join!(
         falls_and_rises(&plain),
         stops_after_the_first_token(&plain),
@@ -182,7 +191,7 @@ async fn the_table_of_the_real_server() {
 }
 
 async fn start(table: &mut Table, plain: &ServerOptions) -> Worker {
-    let worker = Worker::start_managed(limits(2), echo(), plain.clone());
+    let worker = Worker::start_managed(limits(2), no_tools(), plain.clone());
     worker.ready().await.unwrap();
     table.see(&worker);
     worker
@@ -308,7 +317,7 @@ async fn a_prompt_that_is_read_slowly_survives_limits_far_shorter() {
     // So long a prompt leaves so small a model nothing to say.
     config.run.params.insert(String::from("ignore_eos"), json!(true));
     config.timers.token_stall = Duration::from_secs(20);
-    let worker = Worker::start_managed(config, echo(), slow);
+    let worker = Worker::start_managed(config, no_tools(), slow);
     worker.ready().await.unwrap();
     loop {
         table.begin(&worker);
@@ -349,7 +358,7 @@ async fn never_starts(plain: &ServerOptions) -> Table {
     ];
     for (case, options, expected) in cases {
         table.begun = Instant::now();
-        let worker = Worker::start_managed(limits(3), echo(), options);
+        let worker = Worker::start_managed(limits(3), no_tools(), options);
         let reason = worker.ready().await.unwrap_err().reason.unwrap();
         assert!(reason.contains(expected), "{case}: {reason}");
         table.line(case, &worker, None);
