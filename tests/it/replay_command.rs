@@ -251,7 +251,7 @@ fn dumps_of_calls_are_held_against_the_specs_too() {
     assert_eq!(lines[2..], ["2 of 4 still valid"]);
     project.write("calls.jsonl", "{\"tool\": \"count\"}\n");
     let ended = project.run(&["replay", "--specs", "calls.jsonl"]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
     assert!(ended.stderr.contains("calls.jsonl:1: neither a line of a recording nor"), "{}", ended.stderr);
 }
 
