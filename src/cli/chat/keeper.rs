@@ -83,11 +83,16 @@ impl Keeper {
         if let (Event::Text { text }, true) = (event, self.hidden.wants_whole_texts()) {
             return self.waiting.push_str(text);
         }
+        self.flush();
+        self.write(|file| file.write(&[Line::Event { event: event.clone() }]));
+    }
+
+    /// What waits is as whole as it will be.
+    pub(super) fn flush(&mut self) {
         let text = std::mem::take(&mut self.waiting);
-        let before = (!text.is_empty()).then_some(Event::Text { text });
-        let lines: Vec<Line> =
-            before.into_iter().chain([event.clone()]).map(|event| Line::Event { event }).collect();
-        self.write(|file| file.write(&lines));
+        if !text.is_empty() {
+            self.write(|file| file.write(&[Line::Event { event: Event::Text { text } }]));
+        }
     }
 
     /// A setting is another.

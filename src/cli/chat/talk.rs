@@ -93,7 +93,10 @@ impl Talk {
                     return Next::Interrupted;
                 }
             }
-            Ok(Followed::Left) => return Next::Interrupted,
+            Ok(Followed::Left) => {
+                self.keeper.flush();
+                return Next::Interrupted;
+            }
             Err(error) => {
                 say_error(&error.to_string());
                 self.any_failed = true;
