@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use deftool::chat::Api;
@@ -13,7 +14,8 @@ use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool::spec::WorkerSpec;
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolRunner};
 use deftool::worker::{
-    Incoming, Outgoing, SubmitRequest, Toolbox, Transport, TransportError, Worker, WorkerConfig,
+    Incoming, Outgoing, Recording, ReplayTransport, SubmitRequest, Toolbox, Transport, TransportError,
+    Worker, WorkerConfig,
 };
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -112,6 +114,38 @@ fn text_in_reads_of_16_kib(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn text_one_chunk_a_read(bencher: Bencher<'_, '_>) {
     measure(bencher, None);
+}
+
+/// Every request's session and its one chat request, read and answered; the figure that counts is the time for one request,
+/// which must not grow with their number.
+#[divan::bench(args = [1_000, 10_000, 100_000], sample_count = 5)]
+fn recording_of_requests(bencher: Bencher<'_, '_>, count: usize) {
+    let file = std::env::temp_dir().join(format!("deftool-bench-{}-{count}.jsonl", std::process::id()));
+    let mut text = String::new();
+    for number in 1..=count {
+        let session = json!({"record": "session", "version": 2, "request": number, "request_id": format!("req_{number}"),
+            "job_name": "", "worker": "bench", "conversation": [], "url": "http://memory/v1", "model": "memory",
+            "server": {"dialect": "openai"}, "parallel_tool_calls": true, "submitted_at_ms": 0, "zone": "UTC",
+            "local_time": "", "id_seed": 1});
+        let request =
+            json!({"record": "request", "request": number, "turn": 1, "attempt": 1, "at_ms": 1, "body": {}});
+        let response = json!({"record": "response", "request": number, "at_ms": 2, "status": 200});
+        writeln!(text, "{session}\n{request}\n{response}").unwrap();
+    }
+    std::fs::write(&file, text).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    bencher.counter(ItemsCount::new(count)).bench_local(|| {
+        let replay = ReplayTransport::new(Recording::read(&file).unwrap(), true);
+        runtime.block_on(async {
+            for number in 1..=count {
+                let request_id = format!("req_{number}");
+                let (api, body) = (Api::ChatCompletions, json!({}));
+                let outgoing = Outgoing { request_id, turn: 1, attempt: 1, api, body };
+                assert_eq!(replay.send(outgoing).await.unwrap().status, 200);
+            }
+        });
+    });
+    std::fs::remove_file(&file).unwrap();
 }
 
 fn main() {

@@ -49,7 +49,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
             Worker::replay(config, tools, Arc::clone(replay))
         } else {
             tokio::select! {
-                worker = connect(&options.worker, &spec, config, tools) => worker?,
+                worker = connect(&options.worker, &spec, config, tools, true) => worker?,
                 () = interrupts.next() => return Ok(Exit::Interrupted),
             }
         };

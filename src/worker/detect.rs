@@ -128,7 +128,7 @@ pub(super) fn is_version(part: &str) -> bool {
 /// Finds out whose server `base` is. `models` is what it answered to `GET {base}/models`, if it was asked; `model` is
 /// the one that will be used.
 pub(super) async fn detect(
-    prober: &Prober<'_>,
+    prober: &Prober,
     base: &Url,
     models: Option<&Answer>,
     model: Option<&str>,
@@ -188,7 +188,7 @@ fn of_models(models: &Answer) -> Option<(Dialect, Evidence)> {
 }
 
 /// Pages that others do not have, all at once; the surest first.
-async fn of_pages(prober: &Prober<'_>, base: &Url) -> (Dialect, Evidence) {
+async fn of_pages(prober: &Prober, base: &Url) -> (Dialect, Evidence) {
     let (props, lm_studio, ollama, vllm) = tokio::join!(
         page(prober, base, "props"),
         page(prober, base, "api/v0/models"),
@@ -212,7 +212,7 @@ async fn of_pages(prober: &Prober<'_>, base: &Url) -> (Dialect, Evidence) {
 }
 
 /// The JSON of a page that is there.
-async fn page(prober: &Prober<'_>, base: &Url, name: &str) -> Option<Value> {
+async fn page(prober: &Prober, base: &Url, name: &str) -> Option<Value> {
     let answer = prober.get(&server_page(base, name)).await.ok()?;
     answer.is_success().then_some(answer.body)
 }
@@ -245,7 +245,7 @@ fn read_props(body: &Value, server: &mut Capabilities) {
 }
 
 /// What Ollama says of a model: the context that it runs with, or will, and what it can.
-async fn ask_ollama(prober: &Prober<'_>, base: &Url, model: Option<&str>, server: &mut Capabilities) {
+async fn ask_ollama(prober: &Prober, base: &Url, model: Option<&str>, server: &mut Capabilities) {
     let Some(model) = model else { return };
     let (show_url, wanted) = (server_page(base, "api/show"), json!({ "model": model }));
     let (shown, running) = tokio::join!(prober.post(&show_url, &wanted), page(prober, base, "api/ps"));

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::drive::Drive;
 use super::handle::Shared;
+use super::probe::busy_slots;
 use super::record::{Record, lock};
 use super::transport::{Look, Page};
 use crate::chat::Feature;
@@ -113,9 +114,8 @@ async fn drain(held: Held) {
 
 /// Whether one more request would find an idle slot, besides those that the worker takes anyway.
 fn has_idle_slot(slots: &Value, shared: &Shared) -> bool {
-    let Some(slots) = slots.as_array() else { return false };
-    let is_busy = |slot: &&Value| slot.get("is_processing").and_then(Value::as_bool) == Some(true);
-    let idle = slots.len() - slots.iter().filter(is_busy).count();
+    let (Some(slots), Some(busy)) = (slots.as_array(), busy_slots(slots)) else { return false };
+    let idle = slots.len() - busy;
     let registry = lock(&shared.registry);
     let used = registry.in_flight() + registry.draining();
     let wanted = shared.config.slots.saturating_sub(used) + 1;

@@ -64,8 +64,7 @@ impl std::fmt::Debug for ExamineOptions<'_> {
 /// Asks the base URL `base` (`/v1` included). Each question may take `limit`.
 pub async fn examine_endpoint(base: &str, options: ExamineOptions<'_>, limit: Duration) -> Examination {
     let failed = |error| Examination { models: Err(error), found: Detected::default(), contradicts: None };
-    let key = options.key.filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic()));
-    let redactor = Redactor::new(key);
+    let redactor = Redactor::new(options.key);
     let url = match endpoint_url(base, "models") {
         Ok(url) => url,
         Err(error) => return failed(ProbeError::Invalid(redactor.text(&one_line(error)))),
@@ -74,7 +73,7 @@ pub async fn examine_endpoint(base: &str, options: ExamineOptions<'_>, limit: Du
         Ok(client) => client,
         Err(error) => return failed(ProbeError::Invalid(one_line(error))),
     };
-    let prober = Prober { client, key, redactor, limit };
+    let prober = Prober::new(client, &url, options.key, limit);
     let answer = match prober.get(&url).await {
         Ok(answer) => answer,
         Err(error) => return failed(error),
@@ -108,21 +107,18 @@ fn has_version(url: &Url) -> bool {
 }
 
 /// Whether what is not at `base` is a level deeper.
-async fn look_deeper(prober: &Prober<'_>, base: &str, url: String) -> Option<ProbeError> {
+async fn look_deeper(prober: &Prober, base: &str, url: String) -> Option<ProbeError> {
     let deeper = endpoint_url(base, "v1/models").ok()?;
     let answer = prober.get(&deeper).await.ok()?;
     let is_there = matches!(answer.status, 401 | 403) || models(&answer, prober).is_ok();
     is_there.then_some(ProbeError::LacksV1 { url, url_with_v1: answer.url })
 }
 
-fn status(prober: &Prober<'_>, answer: &Answer) -> ProbeError {
-    let said = ["/error/message", "/error", "/message", "/detail"];
-    let said = said.iter().find_map(|pointer| answer.body.pointer(pointer)?.as_str());
-    let said = said.map(|said| prober.clean(said)).unwrap_or_default();
-    ProbeError::Status { url: answer.url.clone(), status: answer.status, said }
+fn status(prober: &Prober, answer: &Answer) -> ProbeError {
+    ProbeError::Status { url: answer.url.clone(), status: answer.status, said: prober.said(answer) }
 }
 
-fn models(answer: &Answer, prober: &Prober<'_>) -> Result<Vec<Model>, ProbeError> {
+fn models(answer: &Answer, prober: &Prober) -> Result<Vec<Model>, ProbeError> {
     let (url, code) = (answer.url.clone(), answer.status);
     match code {
         200..=299 => {}
@@ -130,7 +126,7 @@ fn models(answer: &Answer, prober: &Prober<'_>) -> Result<Vec<Model>, ProbeError
             return Err(ProbeError::Redirect { url, status: code, location: answer.location.clone() });
         }
         401 | 403 => {
-            return Err(ProbeError::Unauthorized { url, status: code, has_key: prober.key.is_some() });
+            return Err(ProbeError::Unauthorized { url, status: code, has_key: prober.has_key() });
         }
         _ => return Err(status(prober, answer)),
     }

@@ -193,6 +193,11 @@ impl Worker {
         Ok(id)
     }
 
+    /// The generation of the tools that a turn would be sent with now.
+    pub fn generation(&self) -> u64 {
+        self.shared.tools.current().generation
+    }
+
     /// Where a request stands; `None`: none of that id is remembered.
     pub fn request_status(&self, id: &str) -> Option<RequestStatus> {
         self.record(id).map(|record| record.status())

@@ -9,9 +9,8 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION
 use reqwest::{Client, Response, Url};
 
 use super::detect::server_page;
-use super::probe::{ProbeError, Prober};
+use super::probe::Prober;
 use super::redact::{Redactor, secrets_of_url};
-use super::server::{Probe, probe};
 use super::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError, api_path};
 use crate::chat::Api;
 
@@ -19,15 +18,13 @@ use crate::chat::Api;
 /// meets the close is lost.
 const MAX_IDLE: Duration = Duration::from_secs(3);
 
-/// A server that works on a prompt answers between two batches.
-const LOOK_LIMIT: Duration = Duration::from_secs(5);
-
-/// How long a server may take to say whether it is there.
+/// How long a server may take to say how it is: one that works on a prompt answers between two batches.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Sends to `{base}/chat/completions` or `{base}/responses`, as the request says.
 pub struct HttpTransport {
     client: Client,
+    prober: Prober,
     base: Url,
     /// Where its models are listed.
     models: Url,
@@ -68,11 +65,12 @@ impl HttpTransport {
         let responses = endpoint_url(base, api_path(Api::Responses))?;
         let base = endpoint_url(base, "")?;
         let client = build_client(&url, connect)?;
+        let prober = Prober::new(client.clone(), &url, key.as_deref(), PROBE_LIMIT);
         let in_url = secrets_of_url(&url);
         let redactor = Redactor::new(key.as_deref().into_iter().chain(in_url.iter().map(String::as_str)));
         let target = |url: Url| Target { shown: redactor.text(&shown_url(&url)), url };
         let (completions, responses) = (target(url), target(responses));
-        Ok(Self { client, base, models, completions, responses, key, redactor })
+        Ok(Self { client, prober, base, models, completions, responses, key, redactor })
     }
 
     fn target(&self, api: Api) -> &Target {
@@ -121,12 +119,9 @@ impl Transport for HttpTransport {
             Page::Slots => "slots",
         };
         let url = server_page(&self.base, name);
-        let (client, redactor) = (self.client.clone(), self.redactor.clone());
-        let prober = Prober { client, key: self.key.as_deref(), redactor, limit: LOOK_LIMIT };
         async move {
-            match prober.get(&url).await {
+            match self.prober.get(&url).await {
                 Ok(answer) => Look::Seen(answer.status, answer.body),
-                Err(ProbeError::Invalid(_)) => Look::Missing,
                 Err(_) => Look::Silent,
             }
         }
@@ -139,13 +134,13 @@ impl Transport for HttpTransport {
 
     fn probe(&self) -> BoxFuture<'_, Result<(), String>> {
         async {
-            let shown = self.redactor.text(&shown_url(&self.models));
-            match probe(&self.client, &self.models, self.key.as_deref(), PROBE_LIMIT).await {
-                Probe::Answered(status @ (401 | 403 | 500..), said) => {
-                    Err(self.redactor.text(format!("{shown} answers {status} {said}").trim_end()))
+            match self.prober.get(&self.models).await {
+                Ok(answer) if matches!(answer.status, 401 | 403 | 500..) => {
+                    let said = self.prober.said(&answer);
+                    Err(format!("{} answers {} {said}", answer.url, answer.status).trim_end().to_owned())
                 }
-                Probe::Good | Probe::Answered(..) => Ok(()),
-                Probe::Silent(why) => Err(format!("{shown}: {}", self.redactor.text(&why))),
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.to_string()),
             }
         }
         .boxed()

@@ -53,10 +53,14 @@ pub use probe::ProbeError;
 pub use project_tools::{ProjectTools, TrustSource};
 pub use record::{EventStream, ResultError};
 pub use recorded_calls::RecordedToolCall;
+#[cfg(feature = "cli")]
+pub(crate) use recording::redact_message;
 pub use recording::{RecordedRequest, Recorder, Recording, RecordingError, Session};
 #[cfg(feature = "cli")]
 pub(crate) use redact::Redactor;
 pub use replay::{ReplayDifference, ReplayOptions, ReplayTransport};
+#[cfg(feature = "cli")]
+pub(crate) use secrets::Mask;
 pub use secrets::{Secrets, holds_redacted, is_secret_name};
 pub use server::{
     GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,
@@ -65,4 +69,4 @@ pub use server::{
 pub use submit::{Origin, SubmitError, SubmitRequest};
 pub use toolbox::{ToolSource, Toolbox};
 pub use transport::{Incoming, Look, Outgoing, Page, Transport, TransportError};
-pub use wishes::{key_wish, key_wishes, server_wish, server_wishes};
+pub use wishes::{key_wish, key_wishes, names_key, server_wish, server_wishes};

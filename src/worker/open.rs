@@ -14,7 +14,7 @@ use super::record::ResultError;
 use super::server::{GuardProgram, NotReady, ServerOptions};
 use super::submit::{SubmitError, SubmitRequest};
 use super::toolbox::ToolSource;
-use super::wishes::{key_wish, server_wish};
+use super::wishes::{key_wish, names_key, server_wish};
 use crate::project::{Grants, LiveProject, ProjectError, Trust, Wish, find_root, read_bios};
 use crate::request::{BiosProvider, BiosTemplate, Outcome};
 use crate::script::{RunnerOptions, ScriptRunner};
@@ -132,7 +132,8 @@ impl OpenWorker {
         self
     }
 
-    /// The API key. Without it the variable is read that the spec names, `OPENAI_API_KEY` where it names none.
+    /// The API key. Without it the variable is read that the spec names, `OPENAI_API_KEY` where it names none; what is read
+    /// from the latter goes to no server that nobody named.
     #[must_use]
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = Some(key.into());
@@ -222,6 +223,8 @@ impl OpenWorker {
             key,
             connect: spec.timers.connect,
             dialect: spec.dialect,
+            key_for_found: api_key.is_some() || names_key(&spec),
+            must_listen: false,
         };
         Ok(Worker::connect(config, tools, options).await?)
     }
@@ -255,6 +258,7 @@ impl Worker {
     ) -> Result<Self, EndpointError> {
         let (key, connect) = (options.key.clone(), options.connect);
         let endpoint = find_endpoint(options).await?;
+        let key = key.filter(|_| endpoint.takes_key);
         let transport = HttpTransport::new(&endpoint.base, key, connect).map_err(EndpointError::Invalid)?;
         Ok(Self::start(config.at(&endpoint), tools, Arc::new(transport)))
     }

@@ -10,7 +10,7 @@ use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
 use super::http::{is_refused, root_cause, shown_url};
-use super::redact::Redactor;
+use super::redact::{Redactor, secrets_of_url};
 use crate::text::one_line;
 
 /// Longer answers are not read on: a list of models is a page or two.
@@ -39,7 +39,7 @@ pub enum ProbeError {
         cause: String,
     },
     /// No answer in time.
-    #[error("{url} does not answer within {} s", limit.as_secs())]
+    #[error("{url} does not answer within {} s", limit.as_secs_f64())]
     Slow {
         /// Where.
         url: String,
@@ -134,15 +134,46 @@ fn of_server(said: &str) -> String {
 }
 
 /// Asks one server.
-pub(super) struct Prober<'a> {
-    pub(super) client: Client,
-    pub(super) key: Option<&'a str>,
-    pub(super) redactor: Redactor,
+#[derive(Clone)]
+pub(super) struct Prober {
+    client: Client,
+    key: Option<String>,
+    redactor: Redactor,
     /// Of each question.
     pub(super) limit: Duration,
 }
 
-impl Prober<'_> {
+impl Prober {
+    /// Of the server that `url` is a page of. A key that no header takes is not sent.
+    pub(super) fn new(client: Client, url: &Url, key: Option<&str>, limit: Duration) -> Self {
+        let in_url = secrets_of_url(url);
+        let redactor = Redactor::new(key.into_iter().chain(in_url.iter().map(String::as_str)));
+        let key = key.filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic())).map(str::to_owned);
+        Self { client, key, redactor, limit }
+    }
+
+    /// As it is, but that no key is sent.
+    pub(super) fn without_key(mut self) -> Self {
+        self.key = None;
+        self
+    }
+
+    pub(super) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// `text` without the key and what the URL holds of secrets.
+    pub(super) fn redacted(&self, text: &str) -> String {
+        self.redactor.text(text)
+    }
+
+    /// The server's own words about an error, or empty.
+    pub(super) fn said(&self, answer: &Answer) -> String {
+        let pointers = ["/error/message", "/error", "/message", "/detail"];
+        let said = pointers.iter().find_map(|pointer| answer.body.pointer(pointer)?.as_str());
+        said.map(|said| self.clean(said)).unwrap_or_default()
+    }
+
     pub(super) async fn get(&self, url: &Url) -> Result<Answer, ProbeError> {
         self.ask(self.client.get(url.clone()), url).await
     }
@@ -155,7 +186,7 @@ impl Prober<'_> {
 
     async fn ask(&self, request: RequestBuilder, url: &Url) -> Result<Answer, ProbeError> {
         let mut request = request.header(ACCEPT_ENCODING, "identity").timeout(self.limit);
-        if let Some(key) = self.key {
+        if let Some(key) = &self.key {
             request = request.bearer_auth(key);
         }
         let shown = self.redactor.text(&shown_url(url));
@@ -227,6 +258,12 @@ impl Answer {
     pub(super) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
+}
+
+/// How many slots of llama.cpp's `/slots` work; `None`: it is no such page.
+pub(super) fn busy_slots(page: &Value) -> Option<usize> {
+    let is_busy = |slot: &&Value| slot.get("is_processing").and_then(Value::as_bool) == Some(true);
+    Some(page.as_array()?.iter().filter(is_busy).count())
 }
 
 enum Layer {

@@ -271,7 +271,7 @@ pub(super) fn fit(value: &mut Value) {
     fit_below(value, MAX_DEPTH);
 }
 
-fn redact_message(message: &mut Message, mask: &Mask) {
+pub(crate) fn redact_message(message: &mut Message, mask: &Mask) {
     match message {
         Message::System { content } | Message::User { content } | Message::Tool { content, .. } => {
             mask.in_place(content);
@@ -296,11 +296,29 @@ pub(super) fn redact_outcome(outcome: &mut Value, mask: &Mask) {
     }
 }
 
+impl RecordingError {
+    /// What is wrong, for a reader who knows which file it is.
+    pub fn without_path(&self) -> String {
+        match self {
+            Self::Io { source, .. } => source.to_string(),
+            Self::Malformed { line, message, .. } => {
+                format!("line {line}: this is no line of a recording: {message}")
+            }
+            Self::TooLarge { limit, .. } => {
+                format!("larger than {} MiB, which is no recording of a session", limit >> 20)
+            }
+            Self::Version { found, .. } => {
+                format!("a recording of format {found}; this deftool reads formats 1 to {VERSION}")
+            }
+        }
+    }
+}
+
 /// A recording that cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file cannot be opened, written or read.
-    #[error("recording {}: {source}", path.display())]
+    #[error("recording {}: {}", path.display(), self.without_path())]
     Io {
         /// Which file.
         path: PathBuf,
@@ -318,7 +336,7 @@ pub enum RecordingError {
         message: String,
     },
     /// It is larger than what is read.
-    #[error("{}: larger than {} MiB, which is no recording of a session", path.display(), limit >> 20)]
+    #[error("{}: {}", path.display(), self.without_path())]
     TooLarge {
         /// Which file.
         path: PathBuf,
@@ -326,7 +344,7 @@ pub enum RecordingError {
         limit: u64,
     },
     /// Another version's format.
-    #[error("{}: a recording of format {found}; this deftool reads formats 1 to {VERSION}", path.display())]
+    #[error("{}: {}", path.display(), self.without_path())]
     Version {
         /// Which file.
         path: PathBuf,

@@ -1,5 +1,7 @@
 //! Takes the API key out of whatever a server sends back, across the cuts between reads.
 
+use serde_json::Value;
+
 use super::secrets::is_secret_name;
 
 /// What stands where a key stood.
@@ -70,6 +72,26 @@ impl Redactor {
         let mut bytes = all.feed(text.as_bytes().to_vec());
         bytes.extend(all.finish());
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Takes the secret out of every text and every name of a member.
+    pub(crate) fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if self.is_in(text) {
+                    *text = self.text(text);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(members) => {
+                members.values_mut().for_each(|member| self.value(member));
+                if members.keys().any(|key| self.is_in(key)) {
+                    let renamed = std::mem::take(members).into_iter();
+                    *members = renamed.map(|(key, value)| (self.text(&key), value)).collect();
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 
     /// Whether there is no secret.

@@ -13,6 +13,7 @@
 mod calls;
 mod script;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,6 +84,8 @@ impl fmt::Display for ReplayDifference {
 #[derive(Debug)]
 pub struct ReplayTransport {
     scripts: Vec<Arc<Script>>,
+    /// Where each is among them, by its request's id.
+    by_id: HashMap<String, usize>,
     url: String,
     /// How many of its requests were submitted.
     submitted: AtomicUsize,
@@ -102,11 +105,14 @@ impl ReplayTransport {
         let url = requests.first().map(|request| request.session.url.clone()).unwrap_or_default();
         let count = requests.len();
         let numbered = requests.into_iter().enumerate();
+        let mut by_id = HashMap::with_capacity(count);
         let scripts = numbered.map(|(index, request)| {
+            by_id.insert(request.session.request_id.clone(), index);
             let whole = script::Place { number: index + 1, is_one_of_many: count > 1 };
             Arc::new(Script::new(request, whole, Arc::clone(&options), Arc::clone(&mask)))
         });
-        Self { scripts: scripts.collect(), url, submitted: AtomicUsize::new(0) }
+        let scripts = scripts.collect();
+        Self { scripts, by_id, url, submitted: AtomicUsize::new(0) }
     }
 
     /// How many requests the recording has; each is submitted once, in order.
@@ -142,8 +148,8 @@ impl ReplayTransport {
 
 impl Transport for ReplayTransport {
     fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
-        let is_of = |script: &&Arc<Script>| script.session().request_id == outgoing.request_id;
-        match self.scripts.iter().find(is_of) {
+        let script = self.by_id.get(&outgoing.request_id).and_then(|index| self.scripts.get(*index));
+        match script {
             Some(script) => script::answer(Arc::clone(script), outgoing).boxed(),
             None => {
                 let differences = vec![format!("the recording has no request {}", outgoing.request_id)];

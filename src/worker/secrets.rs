@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use regex_automata::meta::Regex;
+use regex_automata::meta::{BuildError, Regex};
 use regex_automata::util::captures::Captures;
 use serde_json::{Map, Value};
 
@@ -77,10 +77,8 @@ impl Secrets {
     /// # Errors
     /// When it is no regular expression, or takes the empty text; in a clause.
     pub fn add_pattern(&mut self, pattern: &str) -> Result<(), String> {
-        let regex = Regex::new(pattern).map_err(|error| {
-            let why = error.to_string().replace('\n', " ");
-            format!("`{pattern}` is no regular expression: {why}")
-        })?;
+        let regex = Regex::new(pattern)
+            .map_err(|error| format!("`{pattern}` is no regular expression: {}", why_no_regex(&error)))?;
         if regex.is_match("") {
             return Err(format!("`{pattern}` takes the empty text, and so everything"));
         }
@@ -94,8 +92,15 @@ impl Secrets {
     }
 }
 
+/// What is wrong with a pattern, in a clause: the parser's drawing of it ends in that.
+fn why_no_regex(error: &BuildError) -> String {
+    let told = error.syntax_error().map_or_else(|| error.to_string(), ToString::to_string);
+    let last = told.trim().lines().last().unwrap_or_default().trim();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+}
+
 /// Takes secrets out of texts and values and remembers which mark stands for which.
-pub(super) struct Mask {
+pub(crate) struct Mask {
     secrets: Secrets,
     marks: Mutex<HashMap<Vec<u8>, usize>>,
 }
@@ -114,12 +119,12 @@ pub(super) struct Hit {
 }
 
 impl Mask {
-    pub(super) fn new(secrets: Secrets) -> Self {
+    pub(crate) fn new(secrets: Secrets) -> Self {
         Self { secrets, marks: Mutex::default() }
     }
 
     /// Whether secrets were given that could be spelled over several pieces of a reply.
-    pub(super) fn has_secrets(&self) -> bool {
+    pub(crate) fn has_secrets(&self) -> bool {
         !self.secrets.is_empty()
     }
 
@@ -172,7 +177,7 @@ impl Mask {
     }
 
     /// `text` without its secrets.
-    pub(super) fn text(&self, text: &str) -> String {
+    pub(crate) fn text(&self, text: &str) -> String {
         let hits = self.find(text.as_bytes());
         if hits.is_empty() {
             text.to_owned()
@@ -188,7 +193,7 @@ impl Mask {
     }
 
     /// Takes secrets out of every text, every name of a member and every number of a value that is not the format's own.
-    pub(super) fn value(&self, value: &mut Value) {
+    pub(crate) fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.in_place(text),
             Value::Number(number) => {
@@ -209,7 +214,7 @@ impl Mask {
         }
     }
 
-    pub(super) fn in_place(&self, text: &mut String) {
+    pub(crate) fn in_place(&self, text: &mut String) {
         let hits = self.find(text.as_bytes());
         if !hits.is_empty() {
             *text = String::from_utf8_lossy(&replace(text.as_bytes(), &hits)).into_owned();
@@ -361,23 +366,26 @@ pub(super) fn is_same_text(recorded: &str, now: &str) -> bool {
     !is_first && rest.ends_with(recorded.get(at..).unwrap_or_default())
 }
 
+/// For tests: a mask of these values and patterns.
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(super) fn mask(values: &[&str], patterns: &[&str]) -> Mask {
+    let mut secrets = Secrets::default();
+    for value in values {
+        secrets.add_value(value);
+    }
+    for pattern in patterns {
+        secrets.add_pattern(pattern).unwrap();
+    }
+    Mask::new(secrets)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
     use serde_json::json;
-
-    fn mask(values: &[&str], patterns: &[&str]) -> Mask {
-        let mut secrets = Secrets::default();
-        for value in values {
-            secrets.add_value(value);
-        }
-        for pattern in patterns {
-            secrets.add_pattern(pattern).unwrap();
-        }
-        Mask::new(secrets)
-    }
 
     #[test]
     fn the_same_secret_has_the_same_mark_in_every_form() {
@@ -402,7 +410,13 @@ mod tests {
             mask.text(r#"ghp_01234567 {"pin": 9876} ghp_01234568 ghp_01234567"#),
             r#"[redacted-1] {"pin": [redacted-2]} [redacted-3] [redacted-1]"#
         );
-        for (bad, why) in [("(", "no regular expression"), ("a*", "takes the empty text")] {
+        for (bad, why) in [
+            ("(", "`(` is no regular expression: unclosed group"),
+            ("[a", "unclosed character class"),
+            ("a{2,1}", "invalid repetition count range"),
+            ("(?:a{1000}){1000}", "is no regular expression: "),
+            ("a*", "takes the empty text"),
+        ] {
             let error = Secrets::default().add_pattern(bad).unwrap_err();
             assert!(error.contains(why), "{error}");
         }

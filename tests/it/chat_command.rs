@@ -257,6 +257,67 @@ fn the_key_is_in_no_session() {
     }
 }
 
+/// What a recording would not hold, a session does not hold: the variables of the tools, spelled over several pieces, too,
+/// also where the process is killed.
+#[cfg(unix)]
+#[test]
+fn the_secrets_of_the_tools_are_in_no_session() {
+    let home = Home::new();
+    let specs = fs::read_to_string(home.project.path("specs/tools.eld")).unwrap();
+    let allowed = "\"Fails.\" :args () :allow (:env [\"MY_TOKEN\"])";
+    home.project.write("specs/tools.eld", specs.replace("\"Fails.\" :args ()", allowed));
+    home.project.write("scripts/count.lua", "return function(text, times) return { was = text } end\n");
+    let spelled = || Answer::stream().delta("it is tok").delta("en-0815").delta("-xyz.");
+    let server = Server::script([
+        Answer::calls(&[("count", r#"{"text": "token-0815-xyz"}"#)]),
+        spelled().chunk(&crate::support::server::finish("stop")).done().end(),
+        spelled().then(Act::Silence),
+        Answer::text("Yes."),
+    ]);
+    let start = |arguments: &[&str], lines: &str| {
+        let mut command = home.command(&server, &[&["--trust", "--json"], arguments].concat());
+        let mut child = command.env("MY_TOKEN", "token-0815-xyz").spawn().unwrap();
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        child
+    };
+    let is_clean = |file: &PathBuf| {
+        let text = fs::read_to_string(file).unwrap();
+        assert!(!text.contains("0815") && !text.contains("abcdefgh"), "{text}");
+        text
+    };
+    let mut child = start(&["--system", "say token-0815-xyz"], "it is token-0815-xyz\n/save talk.md\n");
+    let mut events = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut events).unwrap();
+    assert!(events.contains("it is token-0815-xyz."), "what is shown is whole: {events}");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    for file in [home.only_session(), home.project.path("talk.md")] {
+        assert!(is_clean(&file).contains("it is [redacted-1]."), "{file:?}");
+    }
+
+    let mut child = start(&["--resume"], "Authorization: Bearer abcdefgh1234\n");
+    let mut events = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(events.any(|line| line.unwrap().contains("-xyz.")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    is_clean(&home.only_session());
+    let ended = home.chat(&server, &["--trust", "--resume"], "go on\n");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Yes.\n"), "{ended:?}");
+}
+
+/// A first line whose end was not written, and what is written after it.
+#[test]
+fn a_session_of_which_only_the_first_line_was_written_goes_on() {
+    let home = Home::new();
+    let server = Server::script([Answer::text("One."), Answer::text("Two.")]);
+    let head = r#"{"record":"chat","version":1,"created_at_ms":0,"project":"p","worker":"w","model":"m"}"#;
+    home.project.write("s.jsonl", head);
+    for (line, said) in [("a\n", "One.\n"), ("b\n", "Two.\n")] {
+        let ended = home.chat(&server, &["--resume", "s.jsonl"], line);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), said), "{ended:?}");
+    }
+    assert_eq!(sent(&server, 1).len(), 3);
+}
+
 /// Killed in the middle of a reply, after a tool has answered: nothing that was whole is lost.
 #[cfg(unix)]
 #[test]

@@ -232,6 +232,12 @@ fn doctor_looks_at_the_server_without_starting_it() {
     let (level, message) = line(&project(&format!("count={}", mark.display())));
     assert_eq!(level, "ok", "{message}");
     assert!(message.contains("is started by each run") && !mark.exists(), "{message}");
+    // What it takes trust for is told once, where trust is.
+    let all = project("").run(&["doctor"]).stdout;
+    assert!(
+        message.ends_with(", once that is granted") && all.matches("wants :server").count() == 1,
+        "{all}"
+    );
     let worker =
         |server: &str| Project::with_worker(&format!("(defworker :name \"own\" :server ({server}))"));
     for (server, expected) in [

@@ -39,6 +39,27 @@ fn recorded() -> (Project, Ended) {
     (project, ended)
 }
 
+/// Whoever else may read the folder reads no prompt and no reply; neither where an older file was anybody's.
+#[cfg(unix)]
+#[test]
+fn a_recording_is_its_users_alone_from_its_first_byte() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let recorder = deftool::worker::Recorder::create(&path).unwrap();
+    assert_eq!((mode(&path), fs::read(&path).unwrap().len()), (0o600, 0));
+    drop(recorder);
+    fs::write(&path, "older").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let _recorder = deftool::worker::Recorder::create(&path).unwrap();
+    assert_eq!((mode(&path), fs::read(&path).unwrap().len()), (0o600, 0));
+    // What is no regular file keeps its mode.
+    let before = mode(std::path::Path::new("/dev/null"));
+    let _recorder = deftool::worker::Recorder::create(std::path::Path::new("/dev/null")).unwrap();
+    assert_eq!(mode(std::path::Path::new("/dev/null")), before);
+}
+
 #[test]
 fn a_replay_prints_the_same_lines_without_server_key_or_endpoint() {
     let (project, recorded) = recorded();

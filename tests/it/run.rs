@@ -147,14 +147,21 @@ fn a_failed_request_exits_with_1_says_one_line_and_keeps_the_text() {
 }
 
 #[test]
-fn a_refused_connection_exits_with_1_and_names_the_url() {
+fn where_nobody_listens_is_told_at_once_with_what_to_do() {
     let project = Project::new();
     let nobody = DeadEnd::new();
-    let ended = project.run(&["run", "hello", "--endpoint", &nobody.endpoint()]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
-    let last = ended.stderr.lines().last().unwrap();
-    assert!(last.starts_with("error[connect_failed]: no connection to "), "{last}");
-    assert!(last.contains(&nobody.endpoint()) && last.contains("is the server running there?"), "{last}");
+    let ended = project.run(&["run", "hello", "--json", "--endpoint", &nobody.endpoint()]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+    let expected = format!(
+        "error: nobody listens at {}/models; start the server, or correct the port\n",
+        nobody.endpoint()
+    );
+    assert_eq!(ended.stderr, expected);
+    // A spec's is none the better, and one with user and password is told without them.
+    let endpoint = nobody.endpoint().replace("http://", "http://me:hunter2hunter2@");
+    let worker = format!(r#"(defworker :name "w" :model "m" :endpoint "{endpoint}")"#);
+    let ended = Project::with_worker(&worker).run(&["run", "hello"]);
+    assert_eq!((ended.code, ended.stderr), (Some(2), expected));
 }
 
 #[test]

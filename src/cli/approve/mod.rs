@@ -23,9 +23,25 @@ use terminal::{Reading, Terminal};
 /// What is done where a call needs approval, for as long as a command runs.
 pub(in crate::cli) struct Approver {
     mode: Mode,
-    /// Tools whose calls are allowed without another question.
-    always: HashSet<String>,
+    always: Always,
     told: bool,
+}
+
+/// Tools whose calls are allowed without another question, as they are in one generation of the project. What is loaded
+/// while a request begins is told by no event, so that every question looks at the generation itself.
+#[derive(Default)]
+struct Always {
+    generation: u64,
+    tools: HashSet<String>,
+}
+
+impl Always {
+    fn holds(&mut self, tool: &str, generation: u64) -> bool {
+        if std::mem::replace(&mut self.generation, generation) != generation {
+            self.tools.clear();
+        }
+        self.tools.contains(tool)
+    }
 }
 
 enum Mode {
@@ -45,7 +61,7 @@ impl Approver {
     /// `--yes` allows everything; else somebody is asked, if somebody is there.
     pub(in crate::cli) fn settle(yes: bool) -> Self {
         let mode = if yes { Mode::Allow } else { Terminal::open().map_or(Mode::Refuse, Mode::Ask) };
-        Self { mode, always: HashSet::new(), told: false }
+        Self { mode, always: Always::default(), told: false }
     }
 
     /// What the worker does by itself.
@@ -59,7 +75,7 @@ impl Approver {
 
     /// What `always` allowed is asked about again.
     pub(in crate::cli) fn forget(&mut self) {
-        self.always.clear();
+        self.always.tools.clear();
     }
 
     /// A call was refused. The first time that this is for want of somebody to ask, it is said.
@@ -71,15 +87,16 @@ impl Approver {
         }
     }
 
-    /// Puts the question; or the answer, where it is known.
+    /// Puts the question; or the answer, where it is known. `generation`: that of the project now.
     pub(in crate::cli) fn ask(
-        &self,
+        &mut self,
         call_id: &str,
         tool: &str,
         arguments: Option<&Value>,
+        generation: u64,
     ) -> Result<Asked, Approval> {
         let Mode::Ask(terminal) = &self.mode else { return Err(nobody()) };
-        if self.always.contains(tool) {
+        if self.always.holds(tool, generation) {
             return Err(Approval::Allowed);
         }
         let question = Question { tool: tool.to_owned(), arguments: arguments.cloned() };
@@ -100,7 +117,7 @@ impl Approver {
         match parse_answer(line) {
             Answer::Yes => return Some(Approval::Allowed),
             Answer::Always => {
-                self.always.insert(asked.question.tool.clone());
+                self.always.tools.insert(asked.question.tool.clone());
                 return Some(Approval::Allowed);
             }
             Answer::No { reason } => return Some(Approval::Refused { reason }),
@@ -134,4 +151,19 @@ impl Asked {
 
 fn nobody() -> Approval {
     Approval::Refused { reason: String::from("nobody can be asked") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn always_ends_with_the_generation() {
+        let mut always = Always::default();
+        assert!(!always.holds("drop", 1));
+        always.tools.insert(String::from("drop"));
+        assert!(always.holds("drop", 1) && !always.holds("other", 1));
+        assert!(!always.holds("drop", 2));
+        assert!(!always.holds("drop", 1), "one that comes back is asked about, too");
+    }
 }

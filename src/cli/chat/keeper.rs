@@ -2,16 +2,19 @@
 //! and the chat goes on.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::hidden::Hidden;
 use super::session::{Line, SessionError, SessionFile, is_kept};
 use crate::chat::Message;
 use crate::cli::output::{clean, say};
 use crate::request::Event;
-use crate::worker::Redactor;
 
 pub(super) struct Keeper {
     state: State,
-    redactor: Redactor,
+    hidden: Arc<Hidden>,
+    /// Text of a reply that waits for what follows it: a secret may be spelled over many of its pieces.
+    waiting: String,
 }
 
 enum State {
@@ -26,21 +29,21 @@ enum State {
 }
 
 impl Keeper {
-    pub(super) fn off(redactor: Redactor) -> Self {
-        Self { state: State::Off, redactor }
+    pub(super) fn off(hidden: Arc<Hidden>) -> Self {
+        Self { state: State::Off, hidden, waiting: String::new() }
     }
 
     /// Will write a new session to `path`, which begins with `first`.
-    pub(super) fn later(path: PathBuf, first: Vec<Line>, redactor: Redactor) -> Self {
-        Self { state: State::Later { path, first }, redactor }
+    pub(super) fn later(path: PathBuf, first: Vec<Line>, hidden: Arc<Hidden>) -> Self {
+        Self { state: State::Later { path, first }, ..Self::off(hidden) }
     }
 
-    pub(super) fn open(file: SessionFile, redactor: Redactor) -> Self {
-        Self { state: State::Open(file), redactor }
+    pub(super) fn open(file: SessionFile, hidden: Arc<Hidden>) -> Self {
+        Self { state: State::Open(file), ..Self::off(hidden) }
     }
 
-    pub(super) fn redactor(&self) -> Redactor {
-        self.redactor.clone()
+    pub(super) fn hidden(&self) -> Arc<Hidden> {
+        Arc::clone(&self.hidden)
     }
 
     /// Where the session is, once there is something in it.
@@ -61,19 +64,34 @@ impl Keeper {
             let Some((head, rest)) = first.split_first() else { return };
             let made = path.parent().map_or(Ok(()), super::place::make_folder);
             let made = made.map_err(|source| SessionError::Io { path: path.clone(), source });
-            let opened = made.and_then(|()| SessionFile::create(path, head, self.redactor.clone()));
+            let opened = made.and_then(|()| SessionFile::create(path, head, self.hidden()));
             match opened.and_then(|mut file| file.write(rest).map(|()| file)) {
                 Ok(file) => self.state = State::Open(file),
                 Err(error) => return self.give_up(&error),
             }
         }
+        // It is in one of them.
+        self.waiting.clear();
         self.write(|file| file.write_messages(messages));
     }
 
     /// Something of a reply came.
     pub(super) fn event(&mut self, event: &Event) {
-        if is_kept(event) {
-            self.write(|file| file.write(&[Line::Event { event: event.clone() }]));
+        if !is_kept(event) {
+            return;
+        }
+        if let (Event::Text { text }, true) = (event, self.hidden.wants_whole_texts()) {
+            return self.waiting.push_str(text);
+        }
+        self.flush();
+        self.write(|file| file.write(&[Line::Event { event: event.clone() }]));
+    }
+
+    /// What waits is as whole as it will be.
+    pub(super) fn flush(&mut self) {
+        let text = std::mem::take(&mut self.waiting);
+        if !text.is_empty() {
+            self.write(|file| file.write(&[Line::Event { event: Event::Text { text } }]));
         }
     }
 

@@ -5,6 +5,7 @@
 //! else is said on stderr.
 
 mod command;
+mod hidden;
 mod input;
 mod keeper;
 mod markdown;
@@ -13,17 +14,20 @@ mod session;
 mod talk;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::approve::Approver;
 use super::args::ChatOptions;
 use super::output::{clean, say};
+use super::secrets::secrets;
 use super::worker::{self, Chosen, Interrupts, api_key, close, connect};
 use super::{CliError, Exit, locate};
 use crate::project::find_root;
 use crate::text::count;
-use crate::worker::{Redactor, ToolSource, WorkerConfig};
+use crate::worker::{ToolSource, WorkerConfig};
 use command::{Said, parse};
+use hidden::Hidden;
 use input::{Input, Typed};
 use keeper::Keeper;
 use session::{Line, Session, SessionFile};
@@ -34,9 +38,9 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     let place = locate(options.worker.project.as_deref())?;
     let root = find_root(&place.folder)?;
     let key = api_key(&spec);
-    let redactor = Redactor::new(key.as_deref());
+    let hidden = Arc::new(Hidden::new(key.as_deref(), secrets(&[], tools.project().current().tools())?));
     // Before a server is asked anything: a session that cannot be read ends it here.
-    let resumed = options.resume.as_deref().map(|name| resume(name, &root, &redactor)).transpose()?;
+    let resumed = options.resume.as_deref().map(|name| resume(name, &root, &hidden)).transpose()?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
@@ -45,7 +49,7 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         let config = WorkerConfig { approvals: approver.approvals(), ..config };
         let source = tools.clone();
         let worker = tokio::select! {
-            worker = connect(&options.worker, &spec, config, source) => worker?,
+            worker = connect(&options.worker, &spec, config, source, false) => worker?,
             () = interrupts.next() => return Ok(Exit::Interrupted),
         };
         let model = worker.model().to_owned();
@@ -63,15 +67,15 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             Some((file, found)) => {
                 let system = session.system.take();
                 session = found;
-                let mut keeper = Keeper::open(file, redactor);
+                let mut keeper = Keeper::open(file, hidden);
                 if system.is_some() {
                     session.system.clone_from(&system);
                     keeper.setting(Line::System { text: system });
                 }
                 keeper
             }
-            None if options.no_save => Keeper::off(redactor),
-            None => begin(&root, first.clone(), &session, redactor),
+            None if options.no_save => Keeper::off(hidden),
+            None => begin(&root, first.clone(), &session, hidden),
         };
         let history = if options.no_save { None } else { history() };
         let input = Input::open(history).map_err(CliError::Runtime)?;
@@ -163,21 +167,21 @@ async fn converse(talk: &mut Talk, mut input: Input, mut message: Option<String>
 }
 
 /// A session that is kept from its first message on, in the project's folder.
-fn begin(root: &Path, first: Line, session: &Session, redactor: Redactor) -> Keeper {
+fn begin(root: &Path, first: Line, session: &Session, hidden: Arc<Hidden>) -> Keeper {
     let Some(folder) = place::sessions_folder(root) else {
         say("note: neither XDG_STATE_HOME nor HOME is set, so this session is not kept");
-        return Keeper::off(redactor);
+        return Keeper::off(hidden);
     };
     let mut lines = vec![first];
     if session.system.is_some() {
         lines.push(Line::System { text: session.system.clone() });
     }
     lines.extend(session.model.clone().map(|name| Line::Model { name }));
-    Keeper::later(folder.join(place::new_name()), lines, redactor)
+    Keeper::later(folder.join(place::new_name()), lines, hidden)
 }
 
 /// The session of a name: a file, or `last`.
-fn resume(name: &Path, root: &Path, redactor: &Redactor) -> Result<(SessionFile, Session), CliError> {
+fn resume(name: &Path, root: &Path, hidden: &Arc<Hidden>) -> Result<(SessionFile, Session), CliError> {
     let path = if name == Path::new("last") {
         let newest = place::sessions_folder(root).and_then(|folder| place::newest(&folder));
         newest.ok_or_else(|| {
@@ -186,7 +190,7 @@ fn resume(name: &Path, root: &Path, redactor: &Redactor) -> Result<(SessionFile,
     } else {
         name.to_owned()
     };
-    SessionFile::resume(&path, redactor.clone()).map_err(|error| CliError::Usage(error.to_string()))
+    SessionFile::resume(&path, Arc::clone(hidden)).map_err(|error| CliError::Usage(error.to_string()))
 }
 
 fn history() -> Option<std::path::PathBuf> {

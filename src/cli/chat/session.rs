@@ -2,20 +2,21 @@
 //! whole.
 //!
 //! A message is written when it is whole; until then what comes of a reply is written as the events that it comes in, of
-//! which a reader makes what there was of it. `rewind` takes messages back: nothing in the file is ever changed. The API key is
-//! in none of it.
+//! which a reader makes what there was of it. `rewind` takes messages back: nothing in the file is ever changed. No secret is
+//! in any of it ([`Hidden`]).
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::hidden::Hidden;
 use crate::chat::{Message, MessageToolCall};
 use crate::cli::output::clean;
 use crate::request::{Event, INTERRUPTED, valid_conversation};
-use crate::worker::Redactor;
 
 /// Version of the format.
 pub(super) const VERSION: u32 = 1;
@@ -83,7 +84,7 @@ pub(super) enum SessionError {
 pub(super) struct SessionFile {
     path: PathBuf,
     file: File,
-    redactor: Redactor,
+    hidden: Arc<Hidden>,
     /// The conversation as the file has it.
     written: Vec<Message>,
 }
@@ -93,7 +94,7 @@ impl SessionFile {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub(super) fn create(path: &Path, first: &Line, redactor: Redactor) -> Result<Self, SessionError> {
+    pub(super) fn create(path: &Path, first: &Line, hidden: Arc<Hidden>) -> Result<Self, SessionError> {
         let io = |source| SessionError::Io { path: path.to_owned(), source };
         let mut options = OpenOptions::new();
         options.append(true).create_new(true);
@@ -101,7 +102,7 @@ impl SessionFile {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path).map_err(io)?;
         lock(&file, path)?;
-        let mut session = Self { path: path.to_owned(), file, redactor, written: Vec::new() };
+        let mut session = Self { path: path.to_owned(), file, hidden, written: Vec::new() };
         session.write(std::slice::from_ref(first))?;
         Ok(session)
     }
@@ -110,7 +111,7 @@ impl SessionFile {
     ///
     /// # Errors
     /// When it cannot be read, or is no session, or is written by somebody else.
-    pub(super) fn resume(path: &Path, redactor: Redactor) -> Result<(Self, Session), SessionError> {
+    pub(super) fn resume(path: &Path, hidden: Arc<Hidden>) -> Result<(Self, Session), SessionError> {
         let io = |source| SessionError::Io { path: path.to_owned(), source };
         let metadata = std::fs::metadata(path).map_err(io)?;
         if !metadata.is_file() {
@@ -118,10 +119,12 @@ impl SessionFile {
         }
         let mut file = OpenOptions::new().read(true).append(true).open(path).map_err(io)?;
         lock(&file, path)?;
-        let (session, whole) = read(&mut file, path)?;
-        file.set_len(whole).map_err(io)?;
-        let mut resumed = Self { path: path.to_owned(), file, redactor, written: session.written };
-        let session = session.whole;
+        let Found { whole: session, written, length, ends_open } = read(&mut file, path)?;
+        file.set_len(length).map_err(io)?;
+        if ends_open {
+            file.write_all(b"\n").map_err(io)?;
+        }
+        let mut resumed = Self { path: path.to_owned(), file, hidden, written };
         // What was not whole is, from now on.
         resumed.write_messages(&session.messages)?;
         Ok((resumed, session))
@@ -155,9 +158,7 @@ impl SessionFile {
     pub(super) fn write(&mut self, lines: &[Line]) -> Result<(), SessionError> {
         let mut text = String::new();
         for line in lines {
-            let mut value = json!(line);
-            redact(&mut value, &self.redactor);
-            text.push_str(&value.to_string());
+            text.push_str(&self.hidden.line(line).to_string());
             text.push('\n');
         }
         let written = self.file.write_all(text.as_bytes());
@@ -168,22 +169,6 @@ impl SessionFile {
 /// Whether an event is written while its reply is not whole.
 pub(super) fn is_kept(event: &Event) -> bool {
     matches!(event, Event::Text { .. } | Event::ToolCall { .. } | Event::ToolFinished { .. })
-}
-
-fn redact(value: &mut Value, redactor: &Redactor) {
-    match value {
-        Value::String(text) => *text = redactor.text(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
-        Value::Object(members) => {
-            members.values_mut().for_each(|member| redact(member, redactor));
-            // Those of a tool's result may be anything.
-            if members.keys().any(|key| redactor.text(key) != *key) {
-                let renamed = std::mem::take(members).into_iter();
-                *members = renamed.map(|(key, value)| (redactor.text(&key), value)).collect();
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }
 
 /// One writer a file; a process that ends gives it back, however it ends.
@@ -204,10 +189,13 @@ struct Found {
     whole: Session,
     /// The messages as they stand in the file.
     written: Vec<Message>,
+    /// How many of its bytes are whole lines.
+    length: u64,
+    /// Whether the last of them lacks its end.
+    ends_open: bool,
 }
 
-/// Reads a session, and how many of its bytes are whole lines.
-fn read(file: &mut File, path: &Path) -> Result<(Found, u64), SessionError> {
+fn read(file: &mut File, path: &Path) -> Result<Found, SessionError> {
     let io = |source| SessionError::Io { path: path.to_owned(), source };
     if file.metadata().map_err(io)?.len() > MAX_BYTES {
         return Err(SessionError::TooLarge { path: path.to_owned() });
@@ -216,7 +204,7 @@ fn read(file: &mut File, path: &Path) -> Result<(Found, u64), SessionError> {
     let mut reader = BufReader::new(file);
     let mut session: Option<Session> = None;
     let mut open: Vec<Event> = Vec::new();
-    let (mut whole, mut number) = (0, 0);
+    let (mut length, mut number, mut ends_open) = (0, 0, false);
     loop {
         let mut text = Vec::new();
         let count = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut text).map_err(io)? as u64;
@@ -234,8 +222,9 @@ fn read(file: &mut File, path: &Path) -> Result<(Found, u64), SessionError> {
             if session.is_some() {
                 break;
             }
+            ends_open = true;
         }
-        whole += count;
+        length += count;
         if text.trim_ascii().is_empty() {
             continue;
         }
@@ -277,7 +266,7 @@ fn read(file: &mut File, path: &Path) -> Result<(Found, u64), SessionError> {
     let mut messages = session.messages;
     messages.extend(messages_of(open));
     let session = Session { messages: valid_conversation(messages), ..session };
-    Ok((Found { whole: session, written }, whole))
+    Ok(Found { whole: session, written, length, ends_open })
 }
 
 /// A line; what is wrong with it is told without its place within the line.

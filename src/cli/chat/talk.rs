@@ -93,7 +93,10 @@ impl Talk {
                     return Next::Interrupted;
                 }
             }
-            Ok(Followed::Left) => return Next::Interrupted,
+            Ok(Followed::Left) => {
+                self.keeper.flush();
+                return Next::Interrupted;
+            }
             Err(error) => {
                 say_error(&error.to_string());
                 self.any_failed = true;
@@ -223,18 +226,17 @@ impl Talk {
         let written = if is_markdown {
             let title = self.root.file_name().map(|name| name.to_string_lossy().into_owned());
             let text = markdown(&self.session, &format!("A talk in {}", title.unwrap_or_default()));
-            write_new(path, &self.keeper.redactor().text(&text)).map_err(|error| format!("{shown}: {error}"))
+            write_new(path, &self.keeper.hidden().text(&text)).map_err(|error| format!("{shown}: {error}"))
         } else {
-            let copied =
-                SessionFile::create(path, &self.first, self.keeper.redactor()).and_then(|mut file| {
-                    let mut settings = Vec::new();
-                    if self.session.system.is_some() {
-                        settings.push(Line::System { text: self.session.system.clone() });
-                    }
-                    settings.extend(self.session.model.clone().map(|name| Line::Model { name }));
-                    file.write(&settings)?;
-                    file.write_messages(&self.session.messages)
-                });
+            let copied = SessionFile::create(path, &self.first, self.keeper.hidden()).and_then(|mut file| {
+                let mut settings = Vec::new();
+                if self.session.system.is_some() {
+                    settings.push(Line::System { text: self.session.system.clone() });
+                }
+                settings.extend(self.session.model.clone().map(|name| Line::Model { name }));
+                file.write(&settings)?;
+                file.write_messages(&self.session.messages)
+            });
             copied.map_err(|error| error.to_string())
         };
         match written {
@@ -249,11 +251,11 @@ impl Talk {
         if current.is_some() && path.canonicalize().ok() == current {
             return say("this is that session");
         }
-        match super::resume(path, &self.root, &self.keeper.redactor()) {
+        let hidden = self.keeper.hidden();
+        match super::resume(path, &self.root, &hidden) {
             Ok((file, session)) => {
-                let redactor = self.keeper.redactor();
                 let is_off = self.keeper.is_off();
-                self.keeper = if is_off { Keeper::off(redactor) } else { Keeper::open(file, redactor) };
+                self.keeper = if is_off { Keeper::off(hidden) } else { Keeper::open(file, hidden) };
                 self.session = session;
                 self.tell_resumed();
             }

@@ -31,13 +31,11 @@ pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Gener
         return Line::error("server", message, "stop that, or use `{port}` in place of :port");
     }
     let shown = found.display();
-    if let Some(wish) = server_wish(&generation.load, worker, None)
-        && let Some(wish) = not_remembered(generation, vec![wish]).first()
-    {
-        let message = format!("{shown} is started by each run of worker `{name}`, which takes trust: {wish}");
-        return Line::ok("server", message);
-    }
-    Line::ok("server", format!("{shown} is started by each run of worker `{name}`"))
+    let is_trusted = server_wish(&generation.load, worker, None)
+        .is_none_or(|wish| not_remembered(generation, vec![wish]).is_empty());
+    // What it wants stands in the line about trust.
+    let once = if is_trusted { "" } else { ", once that is granted" };
+    Line::ok("server", format!("{shown} is started by each run of worker `{name}`{once}"))
 }
 
 /// Whether a name leads to a file and not through PATH.

@@ -12,7 +12,7 @@ use crate::cli::trust::{key_wish, not_remembered};
 use crate::project::Generation;
 use crate::spec::WorkerSpec;
 use crate::worker::{
-    EndpointOptions, Examination, ExamineOptions, ProbeError, examine_endpoint, find_endpoint,
+    EndpointOptions, Examination, ExamineOptions, ProbeError, examine_endpoint, find_endpoint, names_key,
 };
 
 /// Each question to a server may take so long.
@@ -26,6 +26,8 @@ struct Server {
     /// Who names it.
     source: String,
     key_env: String,
+    /// Whether it was only found, and is sent no key.
+    is_found: bool,
     /// What the project is not trusted with: to send the key that is set.
     untrusted: Option<String>,
     workers: Vec<WorkerSpec>,
@@ -97,6 +99,7 @@ async fn servers(
     let mut local: Option<Option<String>> = None;
     let mut without = false;
     for worker in workers {
+        let mut is_found = false;
         let told = if let Some(base) = &options.endpoint {
             Some((base.clone(), String::from("--endpoint")))
         } else if let Some(base) = &worker.endpoint {
@@ -107,6 +110,7 @@ async fn servers(
             if local.is_none() {
                 local = Some(find_endpoint(EndpointOptions::default()).await.ok().map(|found| found.base));
             }
+            is_found = !names_key(&worker);
             local.clone().flatten().map(|base| (base, String::from("found on this machine")))
         };
         let Some((base, source)) = told else {
@@ -115,8 +119,14 @@ async fn servers(
         };
         let key_env = worker.api_key_env.clone();
         let same = servers.entry((base.clone(), key_env.clone()));
-        let server =
-            same.or_insert_with(|| Server { base, source, key_env, untrusted: None, workers: Vec::new() });
+        let server = same.or_insert_with(|| Server {
+            base,
+            source,
+            key_env,
+            is_found,
+            untrusted: None,
+            workers: Vec::new(),
+        });
         if server.untrusted.is_none() {
             server.untrusted = untrusted(options, generation, &worker);
         }
@@ -137,7 +147,7 @@ fn untrusted(
 }
 
 async fn examine(server: &Server, options: &DoctorOptions) -> Examination {
-    let key = environment(&server.key_env).filter(|_| server.untrusted.is_none());
+    let key = environment(&server.key_env).filter(|_| server.untrusted.is_none() && !server.is_found);
     let spoken = server.workers.iter().find_map(|worker| worker.dialect);
     let named = server.workers.iter().find_map(|worker| worker.model.as_deref());
     let asked = ExamineOptions {
@@ -199,6 +209,11 @@ fn key_line(server: &Server) -> Line {
         Some(key) if !is_sendable(&key) => {
             let message = format!("{name} holds a blank or a character that no HTTP header takes");
             Line::error("key", message, "copy the key anew, whole and alone")
+        }
+        Some(_) if server.is_found => {
+            let message =
+                format!("{name} is set, and not sent to a server that was only found; --endpoint names it");
+            Line::ok("key", message)
         }
         Some(_) => Line::ok("key", format!("{name} is set")),
         None if server.base.starts_with("https:") => {

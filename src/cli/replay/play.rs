@@ -33,6 +33,9 @@ enum State {
     Differs,
     /// It could not be played to its end.
     Failed,
+    /// It could not be read.
+    #[serde(rename = "failed")]
+    Unreadable,
     /// It differed, and its request bodies are now those that are sent today.
     Updated,
 }
@@ -56,8 +59,11 @@ struct Summary {
     recordings: usize,
     ok: usize,
     differs: usize,
+    /// The unreadable among them.
     failed: usize,
     updated: usize,
+    #[serde(skip)]
+    unreadable: usize,
 }
 
 #[derive(Serialize)]
@@ -106,6 +112,8 @@ pub(super) fn run(options: &Options) -> Result<Exit, CliError> {
     }
     Ok(match is_over {
         false => Exit::Interrupted,
+        // Nothing was played.
+        true if summary.unreadable == summary.recordings => Exit::NotAttempted,
         true if summary.failed > 0 || (summary.differs > 0 && !options.replay_lenient) => Exit::Failed,
         true => Exit::Clean,
     })
@@ -139,7 +147,8 @@ impl<'o> Project<'o> {
         let recording = match Recording::read(file) {
             Ok(recording) => recording,
             Err(error) => {
-                played.error = Some(error.to_string());
+                played.error = Some(error.without_path());
+                played.state = State::Unreadable;
                 return Ok(played);
             }
         };
@@ -254,7 +263,7 @@ impl Played {
         let state = match self.state {
             State::Ok => paint("ok     ", Green),
             State::Differs => paint("differs", Red),
-            State::Failed => paint("failed ", Red),
+            State::Failed | State::Unreadable => paint("failed ", Red),
             State::Updated => paint("updated", Yellow),
         };
         let file = clean(&one_line(self.file.clone()));
@@ -280,8 +289,9 @@ impl Summary {
             recordings: played.len(),
             ok: count(State::Ok),
             differs: count(State::Differs),
-            failed: count(State::Failed),
+            failed: count(State::Failed) + count(State::Unreadable),
             updated: count(State::Updated),
+            unreadable: count(State::Unreadable),
         }
     }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::files;
 use crate::chat::RawArguments;
 use crate::cli::args::ReplayOptions;
-use crate::cli::output::{clean, print_json, print_painted, say, say_error};
+use crate::cli::output::{clean, print_json, print_painted, say_error};
 use crate::cli::worker::tell_errors;
 use crate::cli::{CliError, Exit, locate};
 use crate::project::{Generation, LoadedTool, find_root, unknown_tool};
@@ -83,13 +83,13 @@ pub(super) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {
         }
     }
     let Check { broken, summary, .. } = check;
+    let all_unreadable = summary.unreadable == summary.files;
     if options.json {
         print_json(&Report { summary: &summary, invalid: &broken }, true);
-    } else {
+    } else if !all_unreadable {
         print_painted(&broken.iter().map(Broken::describe).collect::<String>());
-        say(&summary.describe());
+        print_painted(&format!("{}\n", summary.describe()));
     }
-    let all_unreadable = summary.unreadable == summary.files;
     Ok(match () {
         () if all_unreadable => Exit::NotAttempted,
         () if summary.valid < summary.calls || summary.unreadable > 0 => Exit::Failed,

@@ -9,20 +9,22 @@ use crate::cli::args::WorkerOptions;
 use crate::cli::output::stderr_is_terminal;
 use crate::cli::spinner::Spinner;
 use crate::spec::WorkerSpec;
-use crate::worker::{EndpointOptions, ToolSource, Worker, WorkerConfig};
+use crate::worker::{EndpointOptions, ToolSource, Worker, WorkerConfig, names_key};
 
 /// A server that says sooner what it is needs no word about it.
 const SOON: Duration = Duration::from_millis(500);
 
-/// Settles the endpoint and starts the worker.
+/// Settles the endpoint and starts the worker. `must_listen`: a server that is not there is an error at once, and not
+/// that of the first request.
 ///
 /// # Errors
-/// When there is no endpoint, or the worker's own server cannot be started.
+/// When there is no endpoint, nobody listens there though somebody must, or the worker's own server cannot be started.
 pub(in crate::cli) async fn connect(
     options: &WorkerOptions,
     spec: &WorkerSpec,
     config: WorkerConfig,
     tools: Arc<dyn ToolSource>,
+    must_listen: bool,
 ) -> Result<Worker, CliError> {
     let key = api_key(spec);
     if let (None, Some(server)) = (&options.endpoint, &spec.server) {
@@ -43,6 +45,8 @@ pub(in crate::cli) async fn connect(
         key,
         connect: spec.timers.connect,
         dialect: spec.dialect,
+        key_for_found: names_key(spec),
+        must_listen,
     };
     let what = match &options.endpoint {
         Some(url) => format!("asking {url} what it is"),

@@ -165,7 +165,7 @@ impl Follower<'_> {
         match event {
             Event::Approval { id, name, arguments, answer: None } if !following.is_canceled => {
                 following.show.make_room();
-                match self.approver.ask(id, name, arguments.as_ref()) {
+                match self.approver.ask(id, name, arguments.as_ref(), self.worker.generation()) {
                     Ok(asked) => following.asked = Some(asked),
                     // Where the worker has the answer itself, nobody waits for this one.
                     Err(approval) => {

@@ -1,5 +1,6 @@
 //! Reading. Files are believed as little as servers are.
 
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -50,7 +51,8 @@ impl Recording {
         let too_large = || RecordingError::TooLarge { path: path.to_owned(), limit: MAX_FILE };
         let file = std::fs::File::open(path).map_err(io)?;
         let mut reader = BufReader::with_capacity(1 << 16, file.take(MAX_FILE + 1));
-        let mut reading = Reading { path, requests: Vec::new(), by_number: Vec::new() };
+        let mut reading =
+            Reading { path, requests: Vec::new(), by_number: HashMap::new(), ids: HashSet::new() };
         let mut text = Vec::new();
         let mut size = 0;
         for number in 1.. {
@@ -100,8 +102,10 @@ impl Recording {
 struct Reading<'p> {
     path: &'p Path,
     requests: Vec<RecordedRequest>,
-    /// The `request` of each.
-    by_number: Vec<u32>,
+    /// Where each is among them, by its `request`.
+    by_number: HashMap<u32, usize>,
+    /// The ids that are taken.
+    ids: HashSet<String>,
 }
 
 impl Reading<'_> {
@@ -119,17 +123,15 @@ impl Reading<'_> {
                 if !(1..=VERSION).contains(&version) {
                     return Err(RecordingError::Version { path: self.path.to_owned(), found: version });
                 }
-                let is_known = |known: &RecordedRequest| known.session.request_id == session.request_id;
-                if self.by_number.contains(&request) || self.requests.iter().any(is_known) {
+                let is_known = self.by_number.insert(request, self.requests.len()).is_some();
+                if is_known || !self.ids.insert(session.request_id.clone()) {
                     return Err(self.malformed(number, "the session of this request was begun before"));
                 }
-                self.by_number.push(request);
                 self.requests.push(RecordedRequest { session: *session, version, lines: Vec::new() });
             }
             line => {
-                // Most lines are of the newest request.
-                let index = self.by_number.iter().rposition(|known| *known == request);
-                let Some(request) = index.and_then(|index| self.requests.get_mut(index)) else {
+                let index = self.by_number.get(&request);
+                let Some(request) = index.and_then(|index| self.requests.get_mut(*index)) else {
                     let message = "the session's line must come first";
                     return Err(self.malformed(number, message));
                 };

@@ -5,6 +5,7 @@
 //! crashes then loses that reply.
 
 use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -32,7 +33,7 @@ pub struct Recorder {
 
 #[derive(Debug)]
 struct State {
-    file: std::fs::File,
+    file: File,
     error: Option<std::io::Error>,
     /// How many requests were begun.
     requests: u32,
@@ -47,23 +48,20 @@ struct Waiting {
 }
 
 impl Recorder {
-    /// Creates or empties the file at `path`.
+    /// Creates or empties the file at `path`, which is its user's alone from then on.
     ///
     /// # Errors
     /// When that is not possible.
     pub fn create(path: &Path) -> Result<Self, RecordingError> {
-        match std::fs::File::create(path) {
-            Ok(file) => {
-                let state = State { file, error: None, requests: 0, waiting: HashMap::new() };
-                Ok(Self {
-                    path: path.to_owned(),
-                    redactor: Redactor::new(None),
-                    mask: Mask::new(Secrets::default()),
-                    state: Mutex::new(state),
-                })
-            }
-            Err(source) => Err(RecordingError::Io { path: path.to_owned(), source }),
-        }
+        let file =
+            create_private(path).map_err(|source| RecordingError::Io { path: path.to_owned(), source })?;
+        let state = State { file, error: None, requests: 0, waiting: HashMap::new() };
+        Ok(Self {
+            path: path.to_owned(),
+            redactor: Redactor::new(None),
+            mask: Mask::new(Secrets::default()),
+            state: Mutex::new(state),
+        })
     }
 
     /// Leaves the API key out, wherever it stands: in the prompt, in a tool's result.
@@ -148,7 +146,7 @@ impl Recorder {
             serde_json::to_string(line)
         } else {
             serde_json::to_value(line).map(|mut line| {
-                redact_key(&mut line, &self.redactor);
+                self.redactor.value(&mut line);
                 if request > 1
                     && let Value::Object(members) = &mut line
                 {
@@ -163,24 +161,21 @@ impl Recorder {
     }
 }
 
-/// Takes the API key out of every text and every name of a member.
-fn redact_key(value: &mut Value, redactor: &Redactor) {
-    match value {
-        Value::String(text) => {
-            if redactor.is_in(text) {
-                *text = redactor.text(text);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| redact_key(item, redactor)),
-        Value::Object(members) => {
-            members.values_mut().for_each(|member| redact_key(member, redactor));
-            if members.keys().any(|key| redactor.is_in(key)) {
-                let renamed = std::mem::take(members).into_iter();
-                *members = renamed.map(|(key, value)| (redactor.text(&key), value)).collect();
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+/// A new or emptied file that nobody else may read.
+fn create_private(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    // One that was there has its own mode; a terminal or a pipe keeps it.
+    #[cfg(unix)]
+    if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        // Of somebody else's file that its owner lets this user write, nothing more can be had.
+        let _ = file.set_permissions(mode);
     }
+    Ok(file)
 }
 
 /// Writes the lines of one request.

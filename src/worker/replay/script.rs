@@ -36,6 +36,7 @@ pub(in crate::worker) struct Script {
     pub(super) options: Arc<ReplayOptions>,
     pub(super) mask: Arc<Mask>,
     clock: Arc<Clock>,
+    stopped: Option<Stopped>,
     sent: AtomicUsize,
     pub(super) calls: Calls,
     told: Mutex<Vec<ReplayDifference>>,
@@ -60,6 +61,7 @@ impl Script {
             options,
             mask,
             clock: Arc::new(Clock::recorded()),
+            stopped: request.stopped(),
             sent: AtomicUsize::new(0),
             told: Mutex::default(),
             bodies: Mutex::default(),
@@ -168,7 +170,7 @@ impl Script {
 
     /// Where the recorded request was stopped, if it was.
     pub(in crate::worker) fn stopped(&self) -> Option<Stopped> {
-        self.request.stopped()
+        self.stopped.clone()
     }
 
     async fn stop(&self, Stopped { at_ms, failure }: Stopped) -> TransportError {

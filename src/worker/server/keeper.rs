@@ -11,12 +11,11 @@ use tokio::time::{Instant, sleep_until};
 use super::Process;
 use super::condition::{Condition, WorkerState};
 use super::logs::Logs;
-use super::look::{Asker, CONNECT, Look};
+use super::look::{Asker, CONNECT, Look, Probe, Slots};
 use super::options::ServerOptions;
 use super::plan::{Ending, News};
 use super::policy::{RestartPolicy, Verdict};
 use super::port::{Whose, is_port_free, whose};
-use super::probe::{Probe, Slots};
 use super::pulse::Pulse;
 use super::route::Route;
 use crate::request::{FailReason, Failure};
@@ -275,9 +274,10 @@ impl Keeper {
     fn with_lines(&self, why: &str) -> String {
         let lines = self.logs.last(SHOWN_LINES);
         if lines.is_empty() {
-            return format!("{why}; it wrote nothing");
+            return why.to_owned();
         }
-        format!("{why}; its last lines:\n  {}", lines.join("\n  "))
+        let joint = if why.ends_with('?') { "" } else { ";" };
+        format!("{why}{joint} its last lines:\n  {}", lines.join("\n  "))
     }
 
     async fn ended(&mut self, ending: Ending) {
@@ -298,7 +298,10 @@ impl Keeper {
                 format!("the server `{command}` {ending}; is the program installed, in PATH and executable?")
             }
             Ending::Exited { .. } | Ending::Unguarded => {
-                format!("the server `{command}` {ending} before it was ready; try the command by hand")
+                let silently = if self.logs.last(1).is_empty() { ", and wrote nothing" } else { "" };
+                format!(
+                    "the server `{command}` {ending} before it was ready{silently}; try the command by hand"
+                )
             }
         };
         self.give_up_or_try_again(&why);
@@ -336,8 +339,10 @@ impl Keeper {
             Probe::Good => {
                 let owner = up.process.id().map_or(Whose::Untold, |group| whose(up.port, group));
                 match (owner, look.endpoint) {
-                    (Whose::Ours, Some(endpoint)) => return self.is_ready(endpoint),
-                    (Whose::Untold, Some(endpoint)) if up.is_confirming => return self.is_ready(endpoint),
+                    (Whose::Ours, Some(endpoint)) => return self.is_ready(endpoint).await,
+                    (Whose::Untold, Some(endpoint)) if up.is_confirming => {
+                        return self.is_ready(endpoint).await;
+                    }
                     (Whose::Untold, Some(_)) => {
                         up.is_confirming = true;
                         up.next_look = now + CONFIRM;
@@ -357,32 +362,31 @@ impl Keeper {
                 self.take_down().await;
                 return self.give_up_or_try_again(&why);
             }
-            Probe::Answered(status, said) => up.last_said = format!("HTTP {status} {said}"),
-            Probe::Silent(why) => up.last_said = why,
+            Probe::Answered(_, said) | Probe::Silent(said) => up.last_said = said,
         }
         let limit = self.options.limits.start;
         if now.duration_since(up.started) >= limit {
-            let said = up.last_said.trim_end().to_owned();
+            let seconds = limit.as_secs_f64();
             let why = format!(
-                "the server `{}` was not ready within {} s ({} at {})",
+                "the server `{}` was not ready within {seconds} s ({})",
                 self.options.shown(),
-                limit.as_secs_f64(),
-                said,
-                up.asker.models,
+                up.last_said
             );
             self.take_down().await;
             self.give_up_or_try_again(&why);
         }
     }
 
-    fn is_ready(&mut self, endpoint: Endpoint) {
+    async fn is_ready(&mut self, endpoint: Endpoint) {
         let Phase::Up(up) = &mut self.phase else { return };
         match HttpTransport::new(&up.asker.base, self.options.key.clone(), CONNECT) {
             Ok(transport) => self.route.lead(endpoint, transport),
             // Whatever it is, it is no better after a while.
             Err(why) => {
-                up.last_said = why;
-                return;
+                let command = self.options.shown();
+                let why = format!("the server `{command}` answers, and nothing can be sent to it: {why}");
+                self.take_down().await;
+                return self.give_up_or_try_again(&why);
             }
         }
         up.is_ready = true;

@@ -22,6 +22,8 @@ pub(super) struct Logs(Mutex<Ring>);
 struct Ring {
     lines: VecDeque<String>,
     bytes: usize,
+    /// Where in a sequence for terminals the output stands.
+    sequence: Sequence,
     /// The line that has no end yet, cut where it is too long.
     open: Vec<u8>,
     is_cut: bool,
@@ -32,13 +34,21 @@ impl Logs {
     /// Logs out of which `secrets` are taken.
     pub(super) fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let redactors = secrets.into_iter().map(|secret| Redactor::new(Some(secret))).collect();
-        let ring = Ring { lines: VecDeque::new(), bytes: 0, open: Vec::new(), is_cut: false, redactors };
-        Self(Mutex::new(ring))
+        Self(Mutex::new(Ring {
+            lines: VecDeque::new(),
+            bytes: 0,
+            sequence: Sequence::None,
+            open: Vec::new(),
+            is_cut: false,
+            redactors,
+        }))
     }
 
     /// Takes what the server wrote, in whatever pieces.
-    pub(super) fn feed(&self, bytes: Vec<u8>) {
+    pub(super) fn feed(&self, mut bytes: Vec<u8>) {
         let mut ring = lock(&self.0);
+        // Before secrets are looked for: one that is coloured in the middle is one all the same.
+        bytes.retain(|byte| ring.sequence.is_text(*byte));
         let mut redactors = std::mem::take(&mut ring.redactors);
         let bytes = redactors.iter_mut().fold(bytes, |bytes, redactor| redactor.feed(bytes));
         ring.redactors = redactors;
@@ -101,23 +111,50 @@ impl Ring {
     }
 }
 
-/// Without the sequences that colour a terminal, and without what else controls one.
-fn plain(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\u{1b}' => {
-                // `ESC [ … letter`; of any other sequence one character is dropped.
-                if characters.next() == Some('[') {
-                    let _ = characters.find(|c| ('@'..='~').contains(c));
-                }
+/// Where a stream stands in the sequences that colour a terminal and move its cursor (ECMA-48).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sequence {
+    /// In none.
+    None,
+    /// Behind ESC.
+    Begun,
+    /// In `ESC [ … letter`.
+    Control,
+    /// In `ESC ] … BEL` or `ESC ] … ESC \`, and the like.
+    Text,
+}
+
+impl Sequence {
+    /// Goes on by a byte; whether that is text. A line's end is, and ends every sequence.
+    fn is_text(&mut self, byte: u8) -> bool {
+        let next = match (*self, byte) {
+            (_, b'\n' | b'\r') => {
+                *self = Self::None;
+                return true;
             }
-            '\t' => line.push(' '),
-            character if is_control(character) => line.push(char::REPLACEMENT_CHARACTER),
-            character => line.push(character),
-        }
+            (_, 0x1b) => Self::Begun,
+            (Self::Begun, b'[') => Self::Control,
+            (Self::Begun, b']' | b'P' | b'X' | b'^' | b'_') => Self::Text,
+            // Between those letters and the last one stand intermediate bytes.
+            (Self::Begun, 0x20..=0x2f) => Self::Begun,
+            (Self::Control, 0x40..=0x7e) | (Self::Begun, _) | (Self::Text, 0x07) => Self::None,
+            (Self::Control | Self::Text, _) => return false,
+            // What else controls a terminal stands in no text, and in no secret.
+            (Self::None, byte) => return byte == b'\t' || !byte.is_ascii_control(),
+        };
+        *self = next;
+        false
     }
+}
+
+/// Without what else controls a terminal.
+fn plain(text: &str) -> String {
+    let character = |character| match character {
+        '\t' => ' ',
+        character if is_control(character) => char::REPLACEMENT_CHARACTER,
+        character => character,
+    };
+    let mut line: String = text.chars().map(character).collect();
     line.truncate(line.trim_end().len());
     line
 }
@@ -139,7 +176,12 @@ mod tests {
     fn lines_are_whole_however_they_come_and_hold_no_control() {
         assert_eq!(logged(&[b"one\ntw", b"o\n\n\nthree"]), ["one", "two", "three"]);
         assert_eq!(logged(&[b"10%\r20%\r\nend \n"]), ["10%", "20%", "end"]);
-        assert_eq!(logged(&[b"\x1b[1;31mred\x1b[0m \x07bell\tx\xff\n"]), ["red \u{fffd}bell x\u{fffd}"]);
+        assert_eq!(logged(&[b"\x1b[1;31mred\x1b[0m \x07bell\tx\xff\n"]), ["red bell x\u{fffd}"]);
+        // Titles, links, character sets; one that has no end ends with its line.
+        assert_eq!(
+            logged(&[b"\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1b(Bc \x1b[1\nd\x1b]0;\ne\xc2\x9b"]),
+            ["abc", "d", "e\u{fffd}"]
+        );
     }
 
     #[test]
@@ -148,6 +190,11 @@ mod tests {
         for size in 1..text.len() {
             let pieces: Vec<&[u8]> = text.chunks(size).collect();
             assert_eq!(logged(&pieces), ["key [redacted], token [redacted], sk-secret-kex"], "{size}");
+        }
+        let coloured = b"key sk-sec\x1b[1mret\x1b[0m-\x00key\x1b]0;x\x07, token h\x1b[Kf_other";
+        for size in 1..coloured.len() {
+            let pieces: Vec<&[u8]> = coloured.chunks(size).collect();
+            assert_eq!(logged(&pieces), ["key [redacted], token [redacted]"], "{size}");
         }
     }
 

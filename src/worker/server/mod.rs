@@ -25,7 +25,6 @@ mod options;
 mod plan;
 mod policy;
 mod port;
-mod probe;
 #[cfg(unix)]
 mod process;
 mod pulse;
@@ -49,7 +48,6 @@ pub use port::{is_port_free, port_holder};
 
 pub(super) use condition::Condition;
 pub(super) use keeper::{Dependents, Order};
-pub(super) use probe::{Probe, probe};
 pub(super) use route::Route;
 
 #[cfg(not(unix))]

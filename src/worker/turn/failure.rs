@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::chat::{Api, ServerError, ServerErrorKind, refuses_tools};
 use crate::request::{FailReason, Failure, kind};
 use crate::worker::drive::seconds;
+use crate::worker::endpoint::is_usual_place;
 use crate::worker::transport::{TransportError, api_path};
 
 /// How an error of the transport ends a request; `Err`: where a recorded request was stopped, with its failure.
@@ -53,6 +54,10 @@ fn advice(
 ) -> String {
     let advice = match (error.kind, status, location) {
         (ServerErrorKind::ContextOverflow, ..) => "; shorten the prompt or enlarge the context",
+        (ServerErrorKind::Unauthorized, ..) if is_usual_place(url) => {
+            "; a server that was only found on this machine is sent no key: name it by --endpoint, OPENAI_BASE_URL or the \
+             worker's :endpoint, and set the key in OPENAI_API_KEY or in the variable that :api-key-env names"
+        }
         (ServerErrorKind::Unauthorized, ..) => {
             "; set the key in OPENAI_API_KEY or in the variable that :api-key-env names"
         }
@@ -90,5 +95,27 @@ fn advice_on_tools(message: &str) -> &'static str {
         "; start llama-server with --jinja, or set the worker's :fallback to on, which tells the tools in the text"
     } else {
         "; take a model made for tool calls, or set the worker's :fallback to on, which tells the tools in the text"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::classify_http_error;
+
+    #[test]
+    fn a_server_that_was_only_found_wants_to_be_named_before_it_is_sent_a_key() {
+        let refusal = classify_http_error(401, br#"{"error": {"message": "Invalid API Key"}}"#);
+        for (url, is_found) in [
+            ("http://127.0.0.1:8080/v1/chat/completions", true),
+            ("http://127.0.0.1:8081/v1/chat/completions", false),
+        ] {
+            let Failure { detail, .. } = of_status(url, 401, &refusal, None, None);
+            assert!(
+                detail.contains("HTTP 401: Invalid API Key; ") && detail.contains(":api-key-env"),
+                "{detail}"
+            );
+            assert_eq!(detail.contains("name it by --endpoint"), is_found, "{detail}");
+        }
     }
 }

@@ -16,8 +16,7 @@ use crate::text::Location;
 pub fn key_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>) -> Option<Wish> {
     // A server that the worker starts is trusted as a whole.
     let server = if named.is_some() || worker.server.is_some() { None } else { worker.endpoint.as_deref() };
-    let is_default = worker.api_key_env == WorkerSpec::named("").api_key_env;
-    if server.is_none() && is_default {
+    if server.is_none() && !names_key(worker) {
         return None;
     }
     let grants = Grants {
@@ -28,6 +27,11 @@ pub fn key_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>) -> Option
     let at = worker.source.map(|source| Location { source, span: worker.name.span });
     let place = at.map(|at| load.sources.describe(at)).unwrap_or_default();
     Some(Wish { tool: format!("worker `{}`", worker.name.value), place, grants })
+}
+
+/// Whether the spec names a variable of its own, in place of the one that every program reads.
+pub fn names_key(worker: &WorkerSpec) -> bool {
+    worker.api_key_env != WorkerSpec::named("").api_key_env
 }
 
 /// What the workers of a project want, as far as `is_set` says that a variable is set.

@@ -5,5 +5,5 @@
 mod key;
 mod server;
 
-pub use key::{key_wish, key_wishes};
+pub use key::{key_wish, key_wishes, names_key};
 pub use server::{server_wish, server_wishes};

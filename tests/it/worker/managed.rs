@@ -84,7 +84,7 @@ async fn what_cannot_be_started_says_what_how_and_its_last_words() {
     let rows = [
         (
             named("no-such-program-here"),
-            "cannot be started: no such file or directory; is the program installed",
+            "cannot be started: no such file or directory; is the program installed, in PATH and executable?",
         ),
         (named(file.to_str().unwrap()), "cannot be started: permission denied"),
         (named(folder.path().to_str().unwrap()), "cannot be started: permission denied"),
@@ -97,9 +97,17 @@ async fn what_cannot_be_started_says_what_how_and_its_last_words() {
             "ended with exit code 3 before it was ready; try the command by hand; its last lines:",
         ),
         (options("exit=0"), "ended with exit code 0 before it was ready"),
+        (
+            named("true"),
+            "ended with exit code 0 before it was ready, and wrote nothing; try the command by hand",
+        ),
         (options("models=401"), "answers 401: it wants an API key"),
         (slow, "was not ready within 0.6 s ("),
         (ServerOptions { cwd: folder.path().join("gone"), ..options("") }, "there is no folder "),
+        (
+            ServerOptions { key: Some(String::from("two words")), ..options("") },
+            "the API key holds a blank or a character that no HTTP header takes",
+        ),
         (ServerOptions { port: Some(taken), ..options("") }, &format!("port {taken} is taken by ")),
     ];
     for (options, expected) in rows {
@@ -113,6 +121,7 @@ async fn what_cannot_be_started_says_what_how_and_its_last_words() {
         assert!(reason.contains(&format!("the server `{command}")), "{reason}");
         assert!(begun.elapsed() < Duration::from_secs(20), "{expected}: {:?}", begun.elapsed());
         assert_eq!((worker.state(), worker.status().pid), (WorkerState::Failed, None));
+        assert!(!reason.contains("?;"), "{reason}");
         if expected.contains("code 3") {
             assert!(reason.contains("\n  no model"), "{reason}");
         }

@@ -5,18 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::chat::{Api, ChatEvent, End, StreamDecoder};
-use crate::worker::secrets::Secrets;
-
-fn mask(values: &[&str], patterns: &[&str]) -> Mask {
-    let mut secrets = Secrets::default();
-    for value in values {
-        secrets.add_value(value);
-    }
-    for pattern in patterns {
-        secrets.add_pattern(pattern).unwrap();
-    }
-    Mask::new(secrets)
-}
+use crate::worker::secrets::mask;
 
 /// `body` cut at these places.
 fn pieces(body: &[u8], cuts: &[usize]) -> Vec<Piece> {

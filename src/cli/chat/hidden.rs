@@ -1,0 +1,54 @@
+//! What a session must not hold: the API key, and what a recording would not hold either (`docs/replay.md`).
+
+use serde_json::{Value, json};
+
+use super::session::Line;
+use crate::request::Event;
+use crate::worker::{Mask, Redactor, Secrets, redact_message};
+
+/// Takes secrets out of what is written of a chat.
+pub(super) struct Hidden {
+    key: Redactor,
+    mask: Mask,
+}
+
+impl Hidden {
+    pub(super) fn new(key: Option<&str>, secrets: Secrets) -> Self {
+        Self { key: Redactor::new(key), mask: Mask::new(secrets) }
+    }
+
+    /// Whether there are secrets that a model could spell over several pieces of a reply.
+    pub(super) fn wants_whole_texts(&self) -> bool {
+        self.mask.has_secrets()
+    }
+
+    pub(super) fn text(&self, text: &str) -> String {
+        self.key.text(&self.mask.text(text))
+    }
+
+    /// A line as it is written.
+    pub(super) fn line(&self, line: &Line) -> Value {
+        let mut line = line.clone();
+        match &mut line {
+            Line::Message { message } => redact_message(message, &self.mask),
+            Line::Event { event } => self.event(event),
+            Line::System { text } => text.iter_mut().for_each(|text| self.mask.in_place(text)),
+            Line::Chat { .. } | Line::Rewind { .. } | Line::Model { .. } => {}
+        }
+        let mut value = json!(line);
+        self.key.value(&mut value);
+        value
+    }
+
+    fn event(&self, event: &mut Event) {
+        match event {
+            Event::Text { text } => self.mask.in_place(text),
+            Event::ToolCall { arguments, .. } => self.mask.value(arguments),
+            Event::ToolFinished { result, error, .. } => {
+                result.iter_mut().chain(error).for_each(|value| self.mask.value(value));
+            }
+            // Not kept.
+            _ => {}
+        }
+    }
+}
