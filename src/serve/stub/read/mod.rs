@@ -12,6 +12,8 @@ use std::path::Path;
 
 use super::misbehave::Misbehaviour;
 use super::scenario::{Action, Scenario, Step};
+use super::server::Server;
+use crate::spec::is_spec_form;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::Span;
 use answer::{error, page, play, raw};
@@ -78,7 +80,11 @@ pub fn read(name: &str, text: &str, open: &Open<'_>) -> Result<Vec<Scenario>, Sc
             continue;
         };
         if form.head != "defscenario" {
-            reader.unknown(form.head_span, "form", &form.head, &["defscenario"]);
+            if is_spec_form(&form.head) {
+                reader.tell(form.head_span, spec_instead(&form.head));
+            } else {
+                reader.unknown(form.head_span, "form", &form.head, &["defscenario"]);
+            }
             continue;
         }
         let scenario = scenario(&mut reader, span, form, open);
@@ -93,6 +99,13 @@ pub fn read(name: &str, text: &str, open: &Open<'_>) -> Result<Vec<Scenario>, Sc
         );
     }
     reader.finish(scenarios)
+}
+
+fn spec_instead(head: &str) -> String {
+    format!(
+        "`{head}` is a spec, which `deftool check` reads and the agent is given; a file for the stub holds scenarios: \
+         write `(defscenario :name \"weather\" (reply :text \"Hello\"))`"
+    )
 }
 
 const SCENARIO_KEYS: [&str; 5] = [":name", ":key", ":models", ":server", ":description"];
@@ -112,8 +125,12 @@ fn scenario(reader: &mut Reader<'_>, span: Span, form: Form, open: &Open<'_>) ->
                 ":key" => scenario.key = reader.string(&key, value),
                 ":models" => scenario.models = reader.strings(&key, value).unwrap_or_default(),
                 ":server" => {
-                    let words = [("llama-cpp", true), ("other", false)];
-                    scenario.is_llama_cpp = reader.word(&key, &value, &words).unwrap_or_default();
+                    let words = [
+                        ("llama-cpp", Server::LlamaCpp),
+                        ("ollama", Server::Ollama),
+                        ("other", Server::Other),
+                    ];
+                    scenario.server = reader.word(&key, &value, &words).unwrap_or_default();
                 }
                 ":description" => {}
                 _ => reader.unknown(span, "key of a scenario", &key, &SCENARIO_KEYS),
