@@ -58,6 +58,8 @@ pub use recording::{RecordedRequest, Recorder, Recording, RecordingError, Sessio
 pub(crate) use redact::Redactor;
 pub use replay::{ReplayDifference, ReplayOptions, ReplayTransport};
 pub use secrets::{Secrets, holds_redacted, is_secret_name};
+#[cfg(all(target_os = "linux", feature = "cli"))]
+pub(crate) use server::kill_descendants;
 pub use server::{
     GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,
     guard_server, is_port_free, port_holder,
