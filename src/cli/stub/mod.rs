@@ -47,7 +47,7 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
     let key = scenario.key().map(str::to_owned);
     let address = SocketAddr::new(options.address, options.port);
     let stub = Stub::start_at(address, scenario, listener)
-        .map_err(|error| CliError::Usage(format!("cannot listen at {address}: {error}")))?;
+        .map_err(|error| CliError::Usage(unheard(address, &error)))?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
@@ -65,6 +65,15 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
         say_error(&format!("{} not as the scenario expects", were(failures.len())));
     }
     Ok(if exit == Exit::Clean && !failures.is_empty() { Exit::Failed } else { exit })
+}
+
+fn unheard(address: SocketAddr, error: &std::io::Error) -> String {
+    let hint = match error.kind() {
+        std::io::ErrorKind::AddrInUse => "; take another --port, or none for a free one",
+        std::io::ErrorKind::AddrNotAvailable => "; take an --address of this machine, or none",
+        _ => "",
+    };
+    format!("cannot listen at {address}: {error}{hint}")
 }
 
 fn were(failures: usize) -> String {

@@ -288,6 +288,8 @@ fn wrong_usage_is_told_and_nothing_is_served() {
         "(defscenario :name \"a\" (reply \"x\"))\n(defscenario :name \"b\" (reply \"y\"))\n",
     );
     project.write("wrong.eld", "(defscenario :name \"a\"\n (reply :txt \"x\"))\n");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().port().to_string();
     let cases: &[(&[&str], &str)] = &[
         (&["two.eld"], "two.eld has several scenarios: a, b; choose one with --scenario"),
         (&["two.eld", "--scenario", "c"], "two.eld has no scenario `c`; there are a, b"),
@@ -295,7 +297,9 @@ fn wrong_usage_is_told_and_nothing_is_served() {
         (&["specs/tools.eld"], "is a spec, which `deftool check` reads and the agent is given"),
         (&["gone.eld"], "gone.eld: error: cannot be read: No such file"),
         (&["--misbehave", "gzipp"], "no misbehaviour is called `gzipp`; did you mean `gzip`?"),
-        (&["--address", "192.0.2.1"], "cannot listen at 192.0.2.1:0: "),
+        (&["--address", "192.0.2.1"], "; take an --address of this machine, or none"),
+        (&["--port", &taken], "; take another --port, or none for a free one"),
+        (&["specs"], "specs: error: is a folder; name the file of scenarios that lies in it"),
         (&["--log", "no/such/folder.jsonl"], "cannot write no/such/folder.jsonl: "),
         (&["--", "no-such-program-at-all"], "cannot run `no-such-program-at-all`: "),
     ];

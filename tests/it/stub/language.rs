@@ -39,6 +39,10 @@ const MISTAKES: &[(&str, &[&str])] = &[
              holds scenarios: write `(defscenario :name \"weather\" (reply :text \"Hello\"))`",
         ],
     ),
+    (
+        "these are words\n(defscenario :name \"a\")",
+        &["1:1: error: expected a scenario such as `(defscenario :name \"weather\" …)`, found a symbol"],
+    ),
     ("(defscenario (reply))", &["1:1: error: a scenario has no :name"]),
     (
         "(defscenario :name \"a\")\n(defscenario :name \"a\")",

@@ -42,6 +42,9 @@ pub struct ScenarioError {
 pub fn load(path: &Path) -> Result<Vec<Scenario>, ScenarioError> {
     let name = path.display().to_string();
     let unreadable = |why: String| ScenarioError { findings: vec![format!("{name}: error: {why}")] };
+    if path.is_dir() {
+        return Err(unreadable(String::from("is a folder; name the file of scenarios that lies in it")));
+    }
     let bytes = std::fs::read(path).map_err(|error| unreadable(format!("cannot be read: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable(String::from("is not UTF-8")))?;
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -73,8 +76,14 @@ fn play_from(folder: &Path, file: &str) -> Result<Vec<u8>, String> {
 pub fn read(name: &str, text: &str, open: &Open<'_>) -> Result<Vec<Scenario>, ScenarioError> {
     let mut reader = Reader::new(name, text);
     let mut scenarios: Vec<Scenario> = Vec::new();
+    let mut after_loose = false;
     for datum in reader.forms() {
         let span = datum.span;
+        // Loose values one after the other are one mistake.
+        let is_loose = !matches!(datum.kind, DatumKind::List(_) | DatumKind::Invalid);
+        if std::mem::replace(&mut after_loose, is_loose) && is_loose {
+            continue;
+        }
         let Some(form) = reader.form(datum, "a scenario such as `(defscenario :name \"weather\" …)`")
         else {
             continue;
