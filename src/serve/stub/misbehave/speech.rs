@@ -35,8 +35,7 @@ pub(super) fn is_said(api: Api, event: &[u8]) -> bool {
     memchr::memmem::find(event, mark).is_some()
 }
 
-/// The events with which a call of `example` begins and goes on, its arguments in as many as wanted; the pieces stand
-/// between quotes as they are.
+/// The events with which a call of `example` begins, its arguments up to the middle of a text.
 pub(super) fn call_begins(api: Api) -> Vec<u8> {
     match api {
         Api::ChatCompletions => {
@@ -54,7 +53,7 @@ pub(super) fn call_begins(api: Api) -> Vec<u8> {
     }
 }
 
-/// The event with which it goes on.
+/// The event with which that text goes on.
 pub(super) fn call_goes_on(api: Api, arguments: &str) -> Vec<u8> {
     let event = match api {
         Api::ChatCompletions => format!(
