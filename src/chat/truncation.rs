@@ -18,8 +18,9 @@ pub fn silently_cut(server: Capabilities, sent: &Value, usage: Usage) -> Option<
     if !server.lacks(Feature::OverflowRefusal) {
         return None;
     }
+    // `input` is the conversation of the Responses API.
     let part = |name: &str| sent.get(name).map_or(0, |part| part.to_string().len() as u64);
-    let least = (part("messages") + part("tools")) / MOST_BYTES_PER_TOKEN;
+    let least = (part("messages") + part("input") + part("tools")) / MOST_BYTES_PER_TOKEN;
     let Usage { prompt_tokens, completion_tokens: _ } = usage;
     (prompt_tokens + 1 >= context || least > context).then(|| {
         format!(
@@ -45,6 +46,8 @@ mod tests {
         assert_eq!(silently_cut(ollama, &short, usage(20)), None);
         assert!(silently_cut(ollama, &short, usage(4095)).unwrap().contains("4096 tokens"));
         assert!(silently_cut(ollama, &long, usage(2100)).is_some());
+        let over_responses = json!({"input": long["messages"]});
+        assert!(silently_cut(ollama, &over_responses, usage(2100)).is_some());
         assert_eq!(silently_cut(of(Dialect::Ollama, None), &long, usage(2100)), None);
         assert_eq!(silently_cut(of(Dialect::LlamaCpp, Some(4096)), &long, usage(4096)), None);
     }

@@ -27,6 +27,7 @@ pub use format::{format, lay_out};
 pub use host_grant::{HostGrant, NoHostGrant, host_grant};
 pub use json::{Json, JsonKind, Member};
 pub(crate) use json::{is_same, members_to_map, same_key};
+pub(crate) use lower::is_spec_form;
 pub use lower::{FileKind, lower, lower_tool};
 pub use nearest::nearest;
 pub use permissions::Permissions;

@@ -19,7 +19,7 @@ pub enum BudgetUnit {
 }
 
 /// Which of a server's interfaces requests go to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Api {
     /// `POST /v1/chat/completions`.

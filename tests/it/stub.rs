@@ -8,3 +8,4 @@ mod command;
 mod language;
 mod manners;
 mod page;
+mod responses;

@@ -31,8 +31,8 @@ struct Call {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     slots: Slots<Call>,
-    /// The slot of each `call_id`.
-    by_call_id: HashMap<String, usize>,
+    /// The slots of each `call_id`: one, unless the server gives it twice.
+    by_call_id: HashMap<String, Vec<usize>>,
 }
 
 /// A call that an event tells about: its position and its name as far as it is known.
@@ -50,7 +50,8 @@ impl Calls {
         is_done: bool,
         account: &mut Account,
     ) -> Result<Touched<'_>, TooMuch> {
-        let at = match self.known(item) {
+        // A call that is over is not announced again: another has its id.
+        let at = match self.known(item).filter(|at| !self.slots.is_done(*at)) {
             Some(at) => at,
             None => self.slots.about(place, is_done, |call| call.may_be(item)).map_err(too_many)?,
         };
@@ -98,7 +99,7 @@ impl Calls {
     pub(super) fn settle(&mut self, items: &[&Loose<'_>], account: &mut Account) -> Result<(), TooMuch> {
         let mut unknown = Vec::new();
         for item in items {
-            match self.known(item) {
+            match self.known_unclaimed(item) {
                 Some(at) => self.claim(at, item, account)?,
                 None => unknown.push(*item),
             }
@@ -125,9 +126,17 @@ impl Calls {
         self.slots.is_empty()
     }
 
-    /// The call whose `call_id` the item has.
+    /// The last call whose `call_id` the item has.
     fn known(&self, item: &Loose<'_>) -> Option<usize> {
-        self.by_call_id.get(&*call_id(item)?).copied()
+        self.by_call_id.get(&*call_id(item)?)?.last().copied()
+    }
+
+    /// The first of them that the last event did not list so far.
+    fn known_unclaimed(&mut self, item: &Loose<'_>) -> Option<usize> {
+        let of_id = self.by_call_id.get(&*call_id(item)?)?;
+        let slots = &mut self.slots;
+        let first = of_id.iter().copied().find(|&at| slots.get(at).is_some_and(|call| !call.is_claimed));
+        first.or(of_id.last().copied())
     }
 
     fn unclaimed(&self, is_it: impl Fn(&Call) -> bool) -> Option<usize> {
@@ -149,7 +158,7 @@ impl Calls {
                 && let Some(id) = call_id(item)
             {
                 call.id = Some(id.to_string());
-                self.by_call_id.entry(id.into_owned()).or_insert(at);
+                self.by_call_id.entry(id.into_owned()).or_default().push(at);
             }
             call.set_whole(&arguments_text(item), account)?;
         }

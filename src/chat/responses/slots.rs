@@ -120,6 +120,10 @@ impl<T: Default> Slots<T> {
         self.found_or_new(None, &Place { id: None, index: None })
     }
 
+    pub(super) fn is_done(&self, at: usize) -> bool {
+        self.all.get(at).is_some_and(|slot| slot.is_done)
+    }
+
     fn find(&self, place: &Place<'_>) -> Option<usize> {
         let by_id = place.id.as_deref().and_then(|id| self.by_id.get(id).copied());
         let by_index = place.index.and_then(|index| self.by_index.get(&index).copied());

@@ -136,6 +136,15 @@ impl Answer {
         self.then(Act::Wait(Duration::from_millis(ms)))
     }
 
+    /// With so long a wait before anything is written.
+    #[must_use]
+    pub(super) fn delayed(mut self, delay: Duration) -> Self {
+        if !delay.is_zero() {
+            self.acts.insert(0, Act::Wait(delay));
+        }
+        self
+    }
+
     /// With a piece of a chunked body; an empty one is left out, since it would end the body.
     #[must_use]
     pub fn piece(self, text: impl AsRef<[u8]>) -> Self {
@@ -205,6 +214,15 @@ impl Answer {
         &self.acts
     }
 
+    /// Bytes that it takes in memory, about.
+    pub(super) fn size(&self) -> usize {
+        let bytes = |act: &Act| match act {
+            Act::Write(bytes) | Act::Repeat { bytes, .. } | Act::Endless(bytes) => bytes.len(),
+            Act::Wait(_) | Act::Silence | Act::Close | Act::Reset | Act::Make(_) | Act::Do(_) => 0,
+        };
+        self.acts.iter().map(|act| size_of::<Act>() + bytes(act)).sum()
+    }
+
     /// With nothing after its first `count` acts.
     #[must_use]
     pub fn cut_after(mut self, count: usize) -> Self {
@@ -233,6 +251,11 @@ pub(super) const END: &[u8] = b"0\r\n\r\n";
 /// One event of a stream.
 pub fn event(chunk: &Value) -> String {
     format!("data: {chunk}\n\n")
+}
+
+/// One event of a stream that is named by its `type`.
+pub(super) fn named_event(json: &Value) -> String {
+    format!("event: {}\n{}", json.get("type").and_then(Value::as_str).unwrap_or_default(), event(json))
 }
 
 /// A chunk of text.

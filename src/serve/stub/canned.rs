@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::conversation::{said, tools};
 use super::http::Received;
 use super::misbehave::Needs;
 use super::reply::Reply;
@@ -18,8 +19,7 @@ const NO_TOOL: &str = "example";
 
 /// A reply that holds what its misbehaviours need. Once a tool's result came, it is text.
 pub(super) fn canned(needs: impl Iterator<Item = Needs>, request: &Received) -> Reply {
-    let last = request.messages().last();
-    if last.and_then(|message| message.get("role")).is_some_and(|role| role == "tool") {
+    if said(request).next_back().is_some_and(|last| last.role == "tool") {
         return Reply::new().text(AFTER);
     }
     let needs = needs.max_by_key(|needs| match needs {
@@ -46,8 +46,7 @@ pub(super) fn canned(needs: impl Iterator<Item = Needs>, request: &Received) -> 
 
 /// The first tool that is offered and that needs arguments, or needs none; else the first.
 fn choose(request: &Received, has_arguments: bool) -> (String, Option<Value>) {
-    let tools = request.body.get("tools").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let functions = || tools.iter().filter_map(|tool| tool.get("function"));
+    let functions = || tools(request).filter(|tool| tool.get("name").is_some());
     let needs_some = |function: &&Value| {
         let required = function.pointer("/parameters/required").and_then(Value::as_array);
         required.is_some_and(|required| !required.is_empty())

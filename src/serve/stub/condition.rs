@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::http::{Received, text_of};
+use super::conversation::{replies, said, tools as tools_of};
+use super::http::Received;
 
 /// What is asked of a request; all of it must hold.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,10 +39,9 @@ impl Condition {
                 found.push(format!("expected {what} {}, found {is}", shown(expected)));
             }
         };
-        let last = request.messages().last();
+        let last = said(request).next_back();
         if let Some(role) = last_role {
-            let is = last.and_then(|message| message.get("role")?.as_str());
-            differ("the last message to be of the role", role, is);
+            differ("the last message to be of the role", role, last.map(|said| said.role));
         }
         if let Some(model) = model {
             differ("the model", model, request.body.get("model").and_then(Value::as_str));
@@ -50,7 +50,7 @@ impl Condition {
             differ(&format!("the header {name}:"), value, request.header(name));
         }
         if let Some(turn) = turn {
-            let is = 1 + request.contents("assistant").len();
+            let is = 1 + replies(request);
             differ("turn", &turn.to_string(), Some(&is.to_string()));
         }
         if let Some(stream) = stream {
@@ -58,17 +58,17 @@ impl Condition {
             differ("stream to be", &stream.to_string(), Some(&is.to_string()));
         }
         if let Some(part) = contains {
-            let text = text_of(last.and_then(|message| message.get("content")));
+            let text = last.map(|said| said.text()).unwrap_or_default();
             if !text.contains(part.as_str()) {
                 found.push(format!("expected {} in the last message, found {}", shown(part), shown(&text)));
             }
         }
         if let Some(part) = system
-            && !request.contents("system").iter().any(|text| text.contains(part.as_str()))
+            && !said(request).any(|said| is_system(said.role) && said.text().contains(part.as_str()))
         {
             found.push(format!("expected {} in a system message", shown(part)));
         }
-        let offered = offered(request);
+        let offered: Vec<&str> = tools_of(request).filter_map(|tool| tool.get("name")?.as_str()).collect();
         for tool in tools.iter().flatten().filter(|tool| !offered.contains(&tool.as_str())) {
             let names = if offered.is_empty() { String::from("none") } else { offered.join(", ") };
             found.push(format!("expected the tool {tool} to be offered, found {names}"));
@@ -80,10 +80,9 @@ impl Condition {
     }
 }
 
-/// The names of the tools that a request offers.
-pub(super) fn offered(request: &Received) -> Vec<&str> {
-    let tools = request.body.get("tools").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    tools.iter().filter_map(|tool| tool.pointer("/function/name")?.as_str()).collect()
+/// Models that reason have a developer in place of a system.
+fn is_system(role: &str) -> bool {
+    matches!(role, "system" | "developer")
 }
 
 /// Where `found` is not what was expected; the expected value comes from a scenario, which is not deep.

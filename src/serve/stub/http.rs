@@ -15,6 +15,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::answer::{Act, Answer};
+use super::conversation::said;
 
 /// Most bytes of a request's head.
 pub const MAX_HEAD: usize = 64 << 10;
@@ -43,6 +44,22 @@ pub struct Received {
 }
 
 impl Received {
+    /// A request by its bytes, which are one whole.
+    pub(super) fn of_raw(raw: Vec<u8>, at: Instant) -> Option<Self> {
+        let head_end = memchr::memmem::find(&raw, b"\r\n\r\n")?;
+        let Head { line, headers, framing } = read_head(raw.get(..head_end)?).ok()?;
+        let start = head_end + 4;
+        let body = match framing {
+            Framing::Length(length) => serde_json::from_slice(raw.get(start..start + length)?),
+            Framing::Chunked => {
+                let mut chunks = Chunks { body: Vec::new(), at: start };
+                chunks.read(&raw).ok()?;
+                serde_json::from_slice(&chunks.body)
+            }
+        };
+        Some(Self { line, headers, body: body.unwrap_or_default(), raw, at })
+    }
+
     /// The value of the header called `name`, in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -59,26 +76,14 @@ impl Received {
         target.split('?').next().unwrap_or_default()
     }
 
-    /// The messages of a chat request.
+    /// The messages of a request for a chat completion.
     pub fn messages(&self) -> &[Value] {
         self.body.get("messages").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// Contents of the messages of `role`.
+    /// What `role` says, over whichever API: the texts of its messages.
     pub fn contents(&self, role: &str) -> Vec<String> {
-        let of_role = self.messages().iter().filter(|message| message.get("role").is_some_and(|r| r == role));
-        of_role.map(|message| text_of(message.get("content"))).collect()
-    }
-}
-
-/// The text of a message's content: a string, or parts.
-pub(super) fn text_of(content: Option<&Value>) -> String {
-    match content {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(parts)) => {
-            parts.iter().filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().concat()
-        }
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => String::new(),
+        said(self).filter(|said| said.role == role).map(|said| said.text()).collect()
     }
 }
 
@@ -256,19 +261,19 @@ async fn read_begun(
             return Ok(None);
         }
     };
-    let Head { line, headers, framing } = read_head(buffer.get(..head_end).unwrap_or_default())?;
+    let Head { headers, framing, .. } = read_head(buffer.get(..head_end).unwrap_or_default())?;
     if headers.iter().any(|(name, value)| name == "expect" && value.eq_ignore_ascii_case("100-continue")) {
         let _ = write.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
     }
     let start = head_end + 4;
-    let (body, end) = match framing {
+    let end = match framing {
         Framing::Length(length) => {
             while buffer.len() < start + length {
                 if read_more(read, buffer).await.is_none() {
                     return Ok(None);
                 }
             }
-            (buffer.get(start..start + length).unwrap_or_default().to_vec(), start + length)
+            start + length
         }
         Framing::Chunked => {
             let mut chunks = Chunks { body: Vec::new(), at: start };
@@ -277,13 +282,12 @@ async fn read_begun(
                     return Ok(None);
                 }
             }
-            (chunks.body, chunks.at)
+            chunks.at
         }
     };
     let rest = buffer.split_off(end);
     let raw = std::mem::replace(buffer, rest);
-    let body = serde_json::from_slice(&body).unwrap_or_default();
-    Ok(Some(Received { line, headers, body, raw, at: Instant::now() }))
+    Ok(Received::of_raw(raw, Instant::now()))
 }
 
 async fn read_more(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Option<()> {

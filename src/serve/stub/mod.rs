@@ -1,5 +1,5 @@
-//! A chat-completions server on a real socket that plays scenarios and misbehaves as it is told: for tests of agents
-//! without a model, and for our own.
+//! A server of chat completions and responses on a real socket that plays scenarios and misbehaves as it is told: for
+//! tests of agents without a model, and for our own.
 //!
 //! In: [`Scenario`]s, written in Rust or as s-expressions ([`read`], `docs/stub.md`). Out: answers, and what was asked
 //! ([`Stub::requests`]). It runs on a thread and a runtime of its own, so that tests with a paused clock, blocking tests
@@ -28,12 +28,17 @@
 
 mod answer;
 mod canned;
+mod completions;
 mod condition;
+mod conversation;
 mod http;
+mod material;
 mod misbehave;
 mod read;
 mod reply;
+mod responses;
 mod scenario;
+mod server;
 
 use std::collections::VecDeque;
 use std::io;
@@ -57,7 +62,7 @@ use scenario::Player;
 
 /// Requests that are kept to be looked at; older ones are forgotten.
 const MAX_KEPT: usize = 10_000;
-/// Bytes of them, as they came.
+/// Bytes of them.
 const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// Gives the answer to each request.
@@ -148,10 +153,10 @@ impl Stub {
         self.address
     }
 
-    /// The requests so far, the newest 10,000 at most.
+    /// The requests so far, the newest 10,000 and 64 MiB at most; they are read anew each time.
     pub fn requests(&self) -> Vec<Received> {
-        let kept: Vec<Arc<Received>> = self.shared.with_log(|log| log.requests.iter().cloned().collect());
-        kept.iter().map(|request| Received::clone(request)).collect()
+        let kept: Vec<Kept> = self.shared.with_log(|log| log.requests.iter().cloned().collect());
+        kept.into_iter().filter_map(|Kept { raw, at }| Received::of_raw(raw.to_vec(), at)).collect()
     }
 
     /// The connections that it took.
@@ -208,13 +213,20 @@ struct Shared {
 
 #[derive(Default)]
 struct Log {
-    requests: VecDeque<Arc<Received>>,
+    requests: VecDeque<Kept>,
     /// Bytes of the requests.
     size: usize,
     connections: usize,
     departures: Vec<Instant>,
     /// Counts everything that happens.
     changes: u64,
+}
+
+/// A request as it came: its JSON takes many times the room.
+#[derive(Clone)]
+struct Kept {
+    raw: Arc<[u8]>,
+    at: Instant,
 }
 
 impl Shared {
@@ -237,8 +249,7 @@ impl http::Service for Shared {
     }
 
     fn answer(&self, request: Received) -> Arc<Answer> {
-        let request = Arc::new(request);
-        let kept = Arc::clone(&request);
+        let kept = Kept { raw: Arc::from(request.raw.as_slice()), at: request.at };
         self.change(|log| {
             log.size += kept.raw.len();
             log.requests.push_back(kept);

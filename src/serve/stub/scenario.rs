@@ -12,12 +12,15 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use super::canned::canned;
 use super::condition::Condition;
+use super::conversation::api_of;
 use super::http::Received;
 use super::misbehave::Misbehaviour;
-use super::reply::{Form, MODEL, Reply};
+use super::reply::{Form, Reply};
+use super::server::{Server, page};
+use crate::chat::Api;
 
-/// Answers that are kept ready, beyond which all are made anew.
-const MAX_READY: usize = 64;
+/// Bytes of answers that are kept ready, beyond which all are made anew.
+const MAX_READY_BYTES: usize = 64 << 20;
 /// Failed expectations that are kept.
 const MAX_FAILURES: usize = 1_000;
 
@@ -29,10 +32,10 @@ pub struct Scenario {
     /// The key that requests must have.
     pub(super) key: Option<String>,
     pub(super) models: Vec<String>,
-    /// Whether it says that it is a llama.cpp server.
-    pub(super) is_llama_cpp: bool,
+    /// Whose server it says that it is.
+    pub(super) server: Server,
     pub(super) pages: Vec<Page>,
-    /// What every chat request must be like.
+    /// What every request for a reply must be like.
     pub(super) expected: Vec<Condition>,
     pub(super) steps: Vec<Step>,
     pub(super) default: Option<Box<Step>>,
@@ -70,6 +73,16 @@ pub(super) enum Action {
     },
 }
 
+impl Action {
+    fn misbehaviours(&self) -> &[&'static Misbehaviour] {
+        match self {
+            Self::Reply(reply) => &reply.misbehaviours,
+            Self::Misbehave { ways, .. } => ways,
+            Self::Fixed(_) => &[],
+        }
+    }
+}
+
 impl Step {
     pub(super) fn once(action: Action) -> Self {
         Self { action, when: None, expected: Vec::new(), times: Some(1) }
@@ -96,17 +109,26 @@ impl Scenario {
     }
 
     /// The first requests are answered by these misbehaviours, one each, all that follow as they should be. What trickles
-    /// or never ends goes on after `every`, or at a pace of its own.
+    /// or never ends goes on after `every`, or at a pace of its own. The server is played of the first that is told by
+    /// whose server it is.
     pub fn misbehaving(
         ways: impl IntoIterator<Item = &'static Misbehaviour>,
         every: Option<Duration>,
     ) -> Self {
+        let ways: Vec<&'static Misbehaviour> = ways.into_iter().collect();
+        let server = ways.iter().map(|way| way.server).find(|server| *server != Server::Other);
         let step = |way| Step::once(Action::Misbehave { ways: vec![way], every });
         let steps = ways.into_iter().map(step).collect();
-        Self { name: String::from("misbehaving"), steps, obeys_model: false, ..Self::polite() }
+        Self {
+            name: String::from("misbehaving"),
+            server: server.unwrap_or_default(),
+            steps,
+            obeys_model: false,
+            ..Self::polite()
+        }
     }
 
-    /// With what every chat request must be like; one that is not is answered with 400.
+    /// With what every request for a reply must be like; one that is not is answered with 400.
     #[must_use]
     pub fn expecting(mut self, condition: Condition) -> Self {
         self.expected.push(condition);
@@ -138,6 +160,8 @@ struct State {
     taken: Vec<u64>,
     /// Answers by step and form: a load of a thousand streams is encoded once.
     ready: HashMap<(usize, Form), Arc<Answer>>,
+    /// Bytes of them.
+    ready_bytes: usize,
     failures: Vec<String>,
 }
 
@@ -163,8 +187,8 @@ impl Player {
         {
             return refuse(401, "stub: the API key is missing or wrong");
         }
-        match (request.method(), path) {
-            ("POST", path) if path.ends_with("/chat/completions") => match self.chat(request) {
+        match (request.method(), api_of(path)) {
+            ("POST", Some(api)) => match self.reply(request, api) {
                 Ok(answer) => (answer, None),
                 Err(Refused { status, message }) => {
                     if let Ok(mut state) = self.state.lock()
@@ -175,21 +199,22 @@ impl Player {
                     (Arc::new(refusal(status, &format!("stub: {message}"))), Some(message))
                 }
             },
-            ("GET" | "HEAD", path) => match self.page(path) {
+            (method @ ("GET" | "HEAD" | "POST"), None) => match page(&self.scenario, method, path) {
                 Some(answer) => (Arc::new(answer), None),
+                None if method == "POST" => {
+                    refuse(404, "stub: nothing is here; POST to /v1/chat/completions or /v1/responses")
+                }
                 None => refuse(
                     404,
                     "stub: nothing is here; there are /v1/models, /health and what a `page` of the scenario gives",
                 ),
             },
-            (_, path) if path.ends_with("/chat/completions") => {
-                refuse(405, "stub: chat completions are asked for by POST")
-            }
-            _ => refuse(404, "stub: nothing is here; POST to /v1/chat/completions"),
+            (_, Some(_)) => refuse(405, "stub: replies are asked for by POST"),
+            (_, None) => refuse(404, "stub: nothing is here; POST to /v1/chat/completions or /v1/responses"),
         }
     }
 
-    fn chat(&self, request: &Received) -> Result<Arc<Answer>, Refused> {
+    fn reply(&self, request: &Received, api: Api) -> Result<Arc<Answer>, Refused> {
         if !request.body.is_object() {
             return Err(Refused {
                 status: 400,
@@ -200,6 +225,7 @@ impl Player {
         if self.scenario.obeys_model
             && let Some(way) = by_model
         {
+            fit([way], api)?;
             return Ok(Arc::new(misbehaved(&[way], None, request)));
         }
         let mut refused = mismatches(&self.scenario.expected, request);
@@ -222,6 +248,7 @@ impl Player {
             let message = format!("scenario `{}`, {name}: {}", self.scenario.name, refused.join("; "));
             return Err(Refused { status: 400, message });
         }
+        fit(step.action.misbehaviours().iter().copied(), api)?;
         let place = taken.map_or(usize::MAX, |(index, _)| index);
         Ok(match &step.action {
             // One that is bent may have the time in it.
@@ -258,48 +285,17 @@ impl Player {
     fn ready(&self, place: usize, reply: &Reply, request: &Received) -> Arc<Answer> {
         let form = Form::of(request);
         let Ok(mut state) = self.state.lock() else { return Arc::new(reply.answer_in(&form)) };
-        if state.ready.len() >= MAX_READY {
+        if let Some(ready) = state.ready.get(&(place, form.clone())) {
+            return Arc::clone(ready);
+        }
+        let made = Arc::new(reply.answer_in(&form));
+        state.ready_bytes += made.size();
+        if state.ready_bytes > MAX_READY_BYTES {
             state.ready.clear();
+            state.ready_bytes = made.size();
         }
-        let made =
-            state.ready.entry((place, form.clone())).or_insert_with(|| Arc::new(reply.answer_in(&form)));
-        Arc::clone(made)
-    }
-
-    fn page(&self, path: &str) -> Option<Answer> {
-        let path = path.trim_end_matches('/');
-        if let Some(page) = self.scenario.pages.iter().find(|page| page.path.trim_end_matches('/') == path) {
-            return Some(page.answer.clone());
-        }
-        let json = match path {
-            "/health" => json!({"status": "ok"}),
-            "/v1/models" | "/models" => self.models(),
-            "/props" if self.scenario.is_llama_cpp => json!({
-                "default_generation_settings": {"n_ctx": 4096}, "total_slots": 1, "model_path": "stub.gguf",
-                "chat_template": "{% for message in messages %}{{ message.content }}{% endfor %}{{ tools }}",
-                "chat_template_caps": {"supports_tools": true, "supports_tool_calls": true, "supports_parallel_tool_calls": true},
-            }),
-            "/slots" if self.scenario.is_llama_cpp => {
-                json!([{"id": 0, "n_ctx": 4096, "is_processing": false}])
-            }
-            _ => return None,
-        };
-        let server = if self.scenario.is_llama_cpp { "llama.cpp" } else { "deftool-stub" };
-        let headers = [("content-type", "application/json"), ("server", server)];
-        Some(Answer::whole(200, &headers, &json.to_string()))
-    }
-
-    fn models(&self) -> Value {
-        let owner = if self.scenario.is_llama_cpp { "llamacpp" } else { "stub" };
-        let mut names: Vec<&str> = self.scenario.models.iter().map(String::as_str).collect();
-        if names.is_empty() {
-            names.push(MODEL);
-        }
-        if self.scenario.obeys_model {
-            names.extend(Misbehaviour::all().map(|way| way.name));
-        }
-        let models = names.into_iter().map(|name| json!({"id": name, "object": "model", "owned_by": owner}));
-        json!({"object": "list", "data": models.collect::<Value>()})
+        state.ready.insert((place, form), Arc::clone(&made));
+        made
     }
 }
 
@@ -313,6 +309,20 @@ fn mismatches(conditions: &[Condition], request: &Received) -> Vec<String> {
     conditions.iter().flat_map(|condition| condition.mismatches(request)).collect()
 }
 
+/// Nothing is answered as if it misbehaved that cannot misbehave so.
+fn fit(ways: impl IntoIterator<Item = &'static Misbehaviour>, api: Api) -> Result<(), Refused> {
+    match ways.into_iter().find(|way| !way.is_of(api)) {
+        None => Ok(()),
+        Some(Misbehaviour { name, .. }) => Err(Refused {
+            status: 400,
+            message: format!(
+                "`{name}` is of chat completions only, and a response was asked for: POST to /v1/chat/completions, or \
+                 take one that `deftool stub --list` shows without that remark"
+            ),
+        }),
+    }
+}
+
 fn misbehaved(ways: &[&'static Misbehaviour], every: Option<Duration>, request: &Received) -> Answer {
     let mut reply = canned(ways.iter().map(|way| way.needs), request);
     reply.misbehaviours = ways.to_vec();
@@ -324,7 +334,10 @@ impl Misbehaviour {
     /// What a request is answered with in this way: a reply of the stub's own, bent. What trickles or never ends goes on
     /// after `every`, or at a pace of its own.
     pub fn answer(&'static self, request: &Received, every: Option<Duration>) -> Answer {
-        misbehaved(&[self], every, request)
+        match fit([self], api_of(request.path()).unwrap_or_default()) {
+            Ok(()) => misbehaved(&[self], every, request),
+            Err(Refused { status, message }) => refusal(status, &format!("stub: {message}")),
+        }
     }
 }
 

@@ -31,6 +31,11 @@ pub(super) const FORMS: [(&str, Form); 9] = [
     ("llm-tool-collection-deftool", Form::Collection),
 ];
 
+/// Whether lists that begin so are specs.
+pub(crate) fn is_spec_form(head: &str) -> bool {
+    FORMS.iter().any(|(form, _)| *form == head)
+}
+
 /// Functions of Emacs that are handed a function to call.
 const CALLERS: [&str; 11] = [
     "apply",

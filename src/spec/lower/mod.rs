@@ -19,6 +19,7 @@ mod value;
 mod worker;
 
 use self::emacs::{Guilty, Variables};
+pub(crate) use self::form::is_spec_form;
 pub(super) use self::form::layout_of;
 use self::form::{FORMS, Form, Found, Taken, form_of, hands_on_function};
 use super::{Definitions, Tool, ToolKind};

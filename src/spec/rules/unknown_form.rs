@@ -18,8 +18,16 @@ rule! {
     pub(crate) UNKNOWN_FORM, "DT101", "unknown-form", Error
 }
 
+/// A form of another language that looks like ours.
+const SCENARIO: &str = "defscenario";
+
 /// A list whose head is `word`.
 pub(in crate::spec) fn named(at: Location, word: &str, known: &[&str]) -> Diagnostic {
+    if word == SCENARIO {
+        let message = format!("`{word}` is a scenario of `deftool stub`, not a spec");
+        return Diagnostic::new(&UNKNOWN_FORM, at, message)
+            .note("keep it outside of the specs, in `stub/` say, and play it with `deftool stub FILE`");
+    }
     let finding = Diagnostic::new(&UNKNOWN_FORM, at, format!("`{word}` is no form of a spec file"));
     match nearest(word, known.iter().copied()) {
         Some(near) => finding

@@ -11,7 +11,7 @@ use super::stat::{Stat, processes};
 const SWEEPS: usize = 20;
 
 /// Kills all that descends from this process, to which its orphans fall.
-pub(super) fn kill_all() {
+pub(crate) fn kill_all() {
     for sweep in 0..SWEEPS {
         let all: Vec<Stat> = processes().collect();
         let found = descendants(&all, std::process::id());

@@ -37,6 +37,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 pub use condition::{NotReady, WorkerState, WorkerStatus};
+#[cfg(all(target_os = "linux", feature = "cli"))]
+pub(crate) use descendants::kill_all as kill_descendants;
 #[cfg(not(unix))]
 pub use elsewhere::guard_server;
 #[cfg(unix)]

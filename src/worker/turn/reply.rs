@@ -36,7 +36,7 @@ impl Turn<'_> {
         mut open: Open,
     ) -> Result<(), Over> {
         let task = self.task;
-        let url = task.url();
+        let (url, status) = (task.url(), open.incoming.status);
         let mut decoder = StreamDecoder::new(
             task.shared.config.api,
             self.toolbox.tools.iter().map(|tool| tool.name.clone()),
@@ -62,7 +62,7 @@ impl Turn<'_> {
             .iter()
             .any(|event| matches!(event, ChatEvent::Ended { reply } if reply.status == ReplyStatus::Empty));
         if is_empty {
-            return Err(self.fail_empty(notes, probe).await?);
+            return Err(self.fail_empty(status, notes, probe).await?);
         }
         self.feed_last(sent, events);
         Ok(())
@@ -192,23 +192,25 @@ impl Turn<'_> {
     /// Ends the request by a reply in which nothing was said.
     async fn fail_empty(
         &mut self,
+        status: u16,
         notes: StreamNotes,
         probe: impl FnOnce() -> Outgoing,
     ) -> Result<Over, Over> {
         let url = self.task.url();
         let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
             format!(
-                "{url} answered 200 with something that is no reply: {body}; is the endpoint right? It ends in /v1 \
+                "{url} answered {status} with something that is no reply: {body}; is the endpoint right? It ends in /v1 \
                  as a rule"
             )
         } else {
             let reason = self.explain_empty(probe()).await?;
-            format!("{url} answered 200 with an empty stream{reason}")
+            let found = if status == 204 { "without a body" } else { "with an empty stream" };
+            format!("{url} answered {status} {found}{reason}")
         };
         Ok(self.fail(Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail)))
     }
 
-    /// Why a server answered 200 and nothing: the same request without streaming often says it. Only for the detail: the
+    /// Why a server answered well and said nothing: the same request without streaming often says it. Only for the detail: the
     /// request fails whatever it returns.
     async fn explain_empty(&mut self, probe: Outgoing) -> Result<String, Over> {
         match self.send_within(probe, EXPLAIN_LIMIT).await? {

@@ -45,10 +45,14 @@ impl Client {
 
 /// A POST of a chat request; the connection is closed after it.
 pub(super) fn post(body: &Value) -> String {
+    post_to("/v1/chat/completions", body)
+}
+
+pub(super) fn post_to(path: &str, body: &Value) -> String {
     let body = body.to_string();
     let length = body.len();
     format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: stub\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        "POST {path} HTTP/1.1\r\nhost: stub\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
     )
 }
 

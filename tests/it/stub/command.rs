@@ -137,6 +137,58 @@ fn a_scenario_plays_files_beside_it_and_no_others() {
     }
 }
 
+/// A log holds conversations.
+#[cfg(unix)]
+#[test]
+fn a_log_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = Project::new();
+    project.write("old.jsonl", "what was there before\n");
+    let mode = |name: &str| std::fs::metadata(project.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_ne!(mode("old.jsonl"), 0o600);
+    for name in ["new.jsonl", "old.jsonl"] {
+        let ended = project.run(&["stub", "--log", name, "--", "true"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(
+            (mode(name), std::fs::read_to_string(project.path(name)).unwrap().as_str()),
+            (0o600, ""),
+            "{name}"
+        );
+    }
+    let ended = project.run(&["stub", "--log", "/dev/null", "--", "true"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+/// A signal that reaches the stub alone ends all that it was run for, grandchildren and those that hid in a session.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_outlives_a_stub_that_is_told_to_end() {
+    let project = Project::new();
+    let script =
+        "(trap '' TERM INT; sleep 600 & echo $! > one; wait) & setsid sleep 600 & echo $! > two; wait";
+    let mut command = project.command(&["stub", "--quiet", "--", "sh", "-c", script]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let id_in = |name: &str| std::fs::read_to_string(project.path(name)).ok()?.trim().parse::<i32>().ok();
+    let started = std::time::Instant::now();
+    let ids = loop {
+        if let (Some(one), Some(two)) = (id_in("one"), id_in("two")) {
+            break [one, two];
+        }
+        assert!(started.elapsed().as_secs() < 60, "it does not start");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    // Who asks twice does not wait for last words.
+    for signal in ["-TERM", "-INT"] {
+        let killed = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(killed.unwrap().success());
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    for id in ids {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_it_well() {
@@ -211,6 +263,8 @@ fn run_says_what_a_misbehaving_server_did() {
         ("line-repeated", 1, "This is what", "times in a row"),
         ("arguments-not-json", 1, "", "error[invalid_arguments]"),
         ("error-in-stream", 1, "This is what", "error[server_error]: 500: out of memory"),
+        ("http-204", 1, "", "answered 204 without a body"),
+        ("prompt-cut-unsaid", 0, "This is what", "the prompt does not fit the context of 4096 tokens"),
     ];
     let binary = env!("CARGO_BIN_EXE_deftool");
     std::thread::scope(|scope| {
@@ -234,13 +288,18 @@ fn wrong_usage_is_told_and_nothing_is_served() {
         "(defscenario :name \"a\" (reply \"x\"))\n(defscenario :name \"b\" (reply \"y\"))\n",
     );
     project.write("wrong.eld", "(defscenario :name \"a\"\n (reply :txt \"x\"))\n");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().port().to_string();
     let cases: &[(&[&str], &str)] = &[
         (&["two.eld"], "two.eld has several scenarios: a, b; choose one with --scenario"),
         (&["two.eld", "--scenario", "c"], "two.eld has no scenario `c`; there are a, b"),
         (&["wrong.eld"], "wrong.eld:2:9: error: unknown key of a reply `:txt`; did you mean `:text`?"),
+        (&["specs/tools.eld"], "is a spec, which `deftool check` reads and the agent is given"),
         (&["gone.eld"], "gone.eld: error: cannot be read: No such file"),
         (&["--misbehave", "gzipp"], "no misbehaviour is called `gzipp`; did you mean `gzip`?"),
-        (&["--address", "192.0.2.1"], "cannot listen at 192.0.2.1:0: "),
+        (&["--address", "192.0.2.1"], "; take an --address of this machine, or none"),
+        (&["--port", &taken], "; take another --port, or none for a free one"),
+        (&["specs"], "specs: error: is a folder; name the file of scenarios that lies in it"),
         (&["--log", "no/such/folder.jsonl"], "cannot write no/such/folder.jsonl: "),
         (&["--", "no-such-program-at-all"], "cannot run `no-such-program-at-all`: "),
     ];
@@ -267,4 +326,9 @@ fn every_misbehaviour_is_listed() {
         count += 1;
     }
     assert!(count >= 40, "{count}");
+    let of_chat = |name: &str| {
+        let line = listed.stdout.lines().find(|line| line.contains(&format!("  {name} "))).unwrap();
+        line.ends_with("[chat completions only]")
+    };
+    assert!(of_chat("role-missing") && !of_chat("index-missing"), "{}", listed.stdout);
 }

@@ -23,101 +23,110 @@ fn stub(steps: &str) -> Stub {
     Stub::start(scenarios.remove(0)).unwrap()
 }
 
+/// A file, and what is told of it.
+const MISTAKES: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "1:1: error: there is no scenario; write `(defscenario :name \"weather\" (reply :text \"Hello\"))`",
+        ],
+    ),
+    ("(defscenari :name \"a\")", &["1:2: error: unknown form `defscenari`; did you mean `defscenario`?"]),
+    (
+        "(deftool :name \"a\")",
+        &[
+            "1:2: error: `deftool` is a spec, which `deftool check` reads and the agent is given; a file for the stub \
+             holds scenarios: write `(defscenario :name \"weather\" (reply :text \"Hello\"))`",
+        ],
+    ),
+    (
+        "these are words\n(defscenario :name \"a\")",
+        &["1:1: error: expected a scenario such as `(defscenario :name \"weather\" …)`, found a symbol"],
+    ),
+    ("(defscenario (reply))", &["1:1: error: a scenario has no :name"]),
+    (
+        "(defscenario :name \"a\")\n(defscenario :name \"a\")",
+        &["2:1: error: there is a scenario `a` already"],
+    ),
+    (
+        "(defscenario :name \"a\" :modles [\"x\"])",
+        &["1:24: error: unknown key of a scenario `:modles`; did you mean `:models`?"],
+    ),
+    (
+        "(defscenario :name \"a\"\n (replay :text \"x\"))",
+        &["2:3: error: unknown form of a scenario `replay`; did you mean `reply`?"],
+    ),
+    (
+        "(defscenario :name \"a\" (reply :txt \"x\"))",
+        &["1:31: error: unknown key of a reply `:txt`; did you mean `:text`?"],
+    ),
+    ("(defscenario :name \"a\" (reply :text 5))", &["1:37: error: :text takes a string, found an integer"]),
+    (
+        "(defscenario :name \"a\" (reply :then rset))",
+        &["1:37: error: unknown word for :then `rset`; did you mean `reset`?"],
+    ),
+    (
+        "(defscenario :name \"a\" (reply :every 20))",
+        &["1:38: error: :every takes a duration such as \"50ms\", found an integer"],
+    ),
+    ("(defscenario :name \"a\" (reply :text))", &["1:31: error: `:text` has no value"]),
+    ("(defscenario :name \"a\" (reply :chunk 2 :chunk 3))", &["1:40: error: `:chunk` is there twice"]),
+    (
+        "(defscenario :name \"a\" (reply (call)))",
+        &["1:32: error: a call has no name; write `(call \"look\" (:at \"sea\"))`"],
+    ),
+    (
+        "(defscenario :name \"a\" (reply (call \"f\" (at \"sea\"))))",
+        &["1:41: error: a call takes arguments such as `(:at \"sea\")`, or their text"],
+    ),
+    (
+        "(defscenario :name \"a\" (misbehave index-mising))",
+        &["1:35: error: unknown misbehaviour `index-mising`; did you mean `index-missing`?"],
+    ),
+    (
+        "(defscenario :name \"a\" (misbehave gzip redirect))",
+        &["1:40: error: `redirect` takes the whole answer, as another before it does"],
+    ),
+    (
+        "(defscenario :name \"a\" (reply :when (:last-roll tool)))",
+        &["1:38: error: unknown condition `:last-roll`; did you mean `:last-role`?"],
+    ),
+    (
+        "(defscenario :name \"a\" (reply :when (:last-role tol)))",
+        &["1:49: error: unknown word for :last-role `tol`; did you mean `tool`?"],
+    ),
+    (
+        "(defscenario :name \"a\" (error :message \"x\"))",
+        &["1:25: error: an error has no status; write `(error 503 :message \"Loading model\")`"],
+    ),
+    ("(defscenario :name \"a\" (error 5))", &["1:31: error: an error takes a status such as 503"]),
+    (
+        "(defscenario :name \"a\" (play \"gone.sse\"))",
+        &["1:30: error: gone.sse cannot be read: no such file"],
+    ),
+    (
+        "(defscenario :name \"a\" (raw \"x\" 256))",
+        &["1:33: error: raw takes strings, and bytes as numbers from 0 to 255"],
+    ),
+    (
+        "(defscenario :name \"a\" (reply :headers (:x-a \"b\r\nc\")))",
+        &["1:41: error: `:x-a` and its value are no header"],
+    ),
+    (
+        "(defscenario :name \"a\" (default :text \"x\"))",
+        &["1:33: error: expected a step such as `(reply :text \"Hello\")`, found `:text`"],
+    ),
+    ("(defscenario :name \"a\" (reply \"x\")", &["1:1: error: `(` is never closed"]),
+    (
+        "(defscenario :name \"a\" (reply :text ,x))",
+        &["1:37: error: a backquote or comma has no constant meaning here"],
+    ),
+];
+
 #[test]
 fn every_mistake_is_told_with_its_place_and_what_was_meant() {
-    let cases: &[(&str, &[&str])] = &[
-        (
-            "",
-            &[
-                "1:1: error: there is no scenario; write `(defscenario :name \"weather\" (reply :text \"Hello\"))`",
-            ],
-        ),
-        ("(defscenari :name \"a\")", &["1:2: error: unknown form `defscenari`; did you mean `defscenario`?"]),
-        ("(deftool :name \"a\")", &["1:2: error: unknown form `deftool`; there are defscenario"]),
-        ("(defscenario (reply))", &["1:1: error: a scenario has no :name"]),
-        (
-            "(defscenario :name \"a\")\n(defscenario :name \"a\")",
-            &["2:1: error: there is a scenario `a` already"],
-        ),
-        (
-            "(defscenario :name \"a\" :modles [\"x\"])",
-            &["1:24: error: unknown key of a scenario `:modles`; did you mean `:models`?"],
-        ),
-        (
-            "(defscenario :name \"a\"\n (replay :text \"x\"))",
-            &["2:3: error: unknown form of a scenario `replay`; did you mean `reply`?"],
-        ),
-        (
-            "(defscenario :name \"a\" (reply :txt \"x\"))",
-            &["1:31: error: unknown key of a reply `:txt`; did you mean `:text`?"],
-        ),
-        (
-            "(defscenario :name \"a\" (reply :text 5))",
-            &["1:37: error: :text takes a string, found an integer"],
-        ),
-        (
-            "(defscenario :name \"a\" (reply :then rset))",
-            &["1:37: error: unknown word for :then `rset`; did you mean `reset`?"],
-        ),
-        (
-            "(defscenario :name \"a\" (reply :every 20))",
-            &["1:38: error: :every takes a duration such as \"50ms\", found an integer"],
-        ),
-        ("(defscenario :name \"a\" (reply :text))", &["1:31: error: `:text` has no value"]),
-        ("(defscenario :name \"a\" (reply :chunk 2 :chunk 3))", &["1:40: error: `:chunk` is there twice"]),
-        (
-            "(defscenario :name \"a\" (reply (call)))",
-            &["1:32: error: a call has no name; write `(call \"look\" (:at \"sea\"))`"],
-        ),
-        (
-            "(defscenario :name \"a\" (reply (call \"f\" (at \"sea\"))))",
-            &["1:41: error: a call takes arguments such as `(:at \"sea\")`, or their text"],
-        ),
-        (
-            "(defscenario :name \"a\" (misbehave index-mising))",
-            &["1:35: error: unknown misbehaviour `index-mising`; did you mean `index-missing`?"],
-        ),
-        (
-            "(defscenario :name \"a\" (misbehave gzip redirect))",
-            &["1:40: error: `redirect` takes the whole answer, as another before it does"],
-        ),
-        (
-            "(defscenario :name \"a\" (reply :when (:last-roll tool)))",
-            &["1:38: error: unknown condition `:last-roll`; did you mean `:last-role`?"],
-        ),
-        (
-            "(defscenario :name \"a\" (reply :when (:last-role tol)))",
-            &["1:49: error: unknown word for :last-role `tol`; did you mean `tool`?"],
-        ),
-        (
-            "(defscenario :name \"a\" (error :message \"x\"))",
-            &["1:25: error: an error has no status; write `(error 503 :message \"Loading model\")`"],
-        ),
-        ("(defscenario :name \"a\" (error 5))", &["1:31: error: an error takes a status such as 503"]),
-        (
-            "(defscenario :name \"a\" (play \"gone.sse\"))",
-            &["1:30: error: gone.sse cannot be read: no such file"],
-        ),
-        (
-            "(defscenario :name \"a\" (raw \"x\" 256))",
-            &["1:33: error: raw takes strings, and bytes as numbers from 0 to 255"],
-        ),
-        (
-            "(defscenario :name \"a\" (reply :headers (:x-a \"b\r\nc\")))",
-            &["1:41: error: `:x-a` and its value are no header"],
-        ),
-        (
-            "(defscenario :name \"a\" (default :text \"x\"))",
-            &["1:33: error: expected a step such as `(reply :text \"Hello\")`, found `:text`"],
-        ),
-        ("(defscenario :name \"a\" (reply \"x\")", &["1:1: error: `(` is never closed"]),
-        (
-            "(defscenario :name \"a\" (reply :text ,x))",
-            &["1:37: error: a backquote or comma has no constant meaning here"],
-        ),
-    ];
     let mut wrong = Vec::new();
-    for (text, expected) in cases {
+    for (text, expected) in MISTAKES {
         let findings = parse(text).err().unwrap_or_default();
         let expected: Vec<String> = expected.iter().map(|finding| format!("s.eld:{finding}")).collect();
         if findings != expected {

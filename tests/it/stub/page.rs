@@ -19,8 +19,8 @@ fn page() -> String {
 }
 
 /// How deftool's own worker ends with each.
-fn outcomes() -> HashMap<String, String> {
-    let table = fs::read_to_string(root().join("tests/stub/outcomes.txt")).unwrap();
+fn outcomes(table: &str) -> HashMap<String, String> {
+    let table = fs::read_to_string(root().join("tests/stub").join(table)).unwrap();
     let rows = table.lines().filter(|line| !line.starts_with('#'));
     let cells = rows.filter_map(|line| {
         let mut columns = line.split(" | ").map(str::trim);
@@ -29,28 +29,37 @@ fn outcomes() -> HashMap<String, String> {
     cells.collect()
 }
 
+/// A kind of failure, or how it is completed.
+fn kind_of(end: &str) -> String {
+    let end = end.replace(" stop", "").replace("failed ", "").replace("/-", "");
+    end.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
 fn made() -> String {
-    let outcomes = outcomes();
+    let (over_chat, over_responses) = (outcomes("outcomes.txt"), outcomes("outcomes_responses.txt"));
     let mut text = format!(
-        "{MADE}\n`deftool stub --list` prints them. The last column says how a request of deftool's own worker ends whose first answer \
-         misbehaves so:\nthat is what its tests hold it to.\n"
+        "{MADE}\n`deftool stub --list` prints them. The last columns say how a request of deftool's own worker ends whose first answer \
+         misbehaves so, over\nchat completions and over responses: that is what its tests hold it to. Those without a last column are of \
+         chat completions only; asked for over\n`/v1/responses`, they are refused.\n"
     );
     for group in &GROUPS {
         write!(
             text,
-            "\n### {}\n\n| name | what is wrong | seen | a request ends |\n|---|---|---|---|\n",
+            "\n### {}\n\n| name | what is wrong | seen | a request ends | over responses |\n|---|---|---|---|---|\n",
             group.title
         )
         .unwrap();
         for Misbehaviour { name, about, seen, .. } in group.members {
-            let end = outcomes.get(*name).map_or("?", String::as_str);
-            let end = end.replace(" stop", "").replace("failed ", "").replace("/-", "");
-            let kind = end.rsplit('/').next().unwrap_or_default();
+            let of = |outcomes: &HashMap<String, String>| {
+                outcomes.get(*name).map_or_else(String::new, |end| kind_of(end))
+            };
             writeln!(
                 text,
-                "| `{name}` | {} | {} | {kind} |",
+                "| `{name}` | {} | {} | {} | {} |",
                 about.replace('|', "\\|"),
-                seen.replace('|', "\\|")
+                seen.replace('|', "\\|"),
+                of(&over_chat),
+                of(&over_responses)
             )
             .unwrap();
         }
@@ -82,4 +91,21 @@ fn the_scenarios_on_the_page_and_of_the_example_are_read() {
     }
     let scenarios = load(Path::new("examples/quickstart/stub/weather.eld")).unwrap();
     assert_eq!(scenarios.len(), 3);
+}
+
+/// What is known of real servers, row by row: each deviation has a misbehaviour that plays it.
+#[test]
+fn every_known_deviation_has_its_misbehaviour() {
+    let table = fs::read_to_string(root().join("tests/stub/deviations.txt")).unwrap();
+    let mut numbers = Vec::new();
+    for line in table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+        let columns: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [number, deviation, names] = columns[..] else { panic!("not three columns: {line}") };
+        numbers.push(number.parse::<usize>().unwrap());
+        assert!(!deviation.is_empty() && !names.is_empty(), "{line}");
+        for name in names.split(' ') {
+            assert!(Misbehaviour::named(name).is_some(), "no misbehaviour is called {name}: {line}");
+        }
+    }
+    assert_eq!(numbers, (1..=57).collect::<Vec<_>>());
 }

@@ -1,5 +1,6 @@
-//! Every misbehaviour of the stub server against the worker, on a real socket: how it ends is what `tests/stub/outcomes.txt`
-//! says, a row each. `DEFTOOL_BLESS=1` writes what came out; read the difference before you commit it.
+//! Every misbehaviour of the stub server against the worker, on a real socket and over each API: how it ends is what
+//! `tests/stub/outcomes.txt` and `outcomes_responses.txt` say, a row each. `DEFTOOL_BLESS=1` writes what came out; read the
+//! difference before you commit it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -7,12 +8,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use deftool::chat::Api;
 use deftool::request::{Event, FinalState, Outcome};
 use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool::serve::stub::{Act, GROUPS, Misbehaviour, Scenario, Stub};
 use deftool::spec::Timers;
 use deftool::tool::ToolCall;
-use deftool::worker::{SubmitRequest, Toolbox, Worker};
+use deftool::worker::{EndpointOptions, SubmitRequest, Toolbox, Worker, WorkerConfig, find_endpoint};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
@@ -29,8 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(150);
 const EVERY: Duration = Duration::from_millis(2);
 
 const HEAD: &str = "\
-# What the worker makes of each misbehaviour of the stub server (`deftool stub --list`): the first answer misbehaves, all
-# later ones are as they should be. Columns:
+# What the worker makes of each misbehaviour of the stub server (`deftool stub --list`) over API: the first answer
+# misbehaves, all later ones are as they should be. Columns:
 #   name, how the request ends: its state and finish reason, or reason and kind of the failure
 #   requests that the server got: retries, probes, and turns after a tool's result
 #   the timer that ends it, `-` if none does
@@ -62,13 +64,22 @@ impl Row {
     }
 }
 
-fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/stub/outcomes.txt")
+fn path(api: Api) -> PathBuf {
+    let name = match api {
+        Api::ChatCompletions => "outcomes.txt",
+        Api::Responses => "outcomes_responses.txt",
+    };
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/stub").join(name)
+}
+
+/// The misbehaviours of an API.
+fn of(api: Api) -> impl Iterator<Item = &'static Misbehaviour> {
+    Misbehaviour::all().filter(move |way| way.is_of(api))
 }
 
 /// The rows by name.
-fn written() -> BTreeMap<String, Row> {
-    let page = std::fs::read_to_string(path()).unwrap_or_default();
+fn written(api: Api) -> BTreeMap<String, Row> {
+    let page = std::fs::read_to_string(path(api)).unwrap_or_default();
     let lines = page.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let rows = lines.map(|line| {
         let columns: Vec<&str> = line.splitn(9, " | ").map(str::trim).collect();
@@ -90,12 +101,13 @@ fn written() -> BTreeMap<String, Row> {
     rows.collect()
 }
 
-fn page_of(rows: &[(String, Row)]) -> String {
+fn page_of(api: Api, rows: &[(String, Row)]) -> String {
     let lines: Vec<[String; 9]> = rows.iter().map(|(name, row)| row.columns(name)).collect();
-    let mut page = HEAD.to_owned();
+    let mut page = HEAD.replace("API", json!(api).as_str().unwrap());
     let mut rest = lines.as_slice();
     for group in &GROUPS {
-        let (lines, after) = rest.split_at(group.members.len());
+        let count = group.members.iter().filter(|way| way.is_of(api)).count();
+        let (lines, after) = rest.split_at(count);
         rest = after;
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..8).map(width).collect();
@@ -128,6 +140,8 @@ fn tools(exit_only: bool) -> ToolSet {
     ToolSet::new([entry(ToolKind::Normal, "look", Some("at")), entry(ToolKind::Normal, "now", None)])
 }
 
+const TIMERS: [&str; 6] = ["-", "headers", "stall", "first-token", "token-stall", "total"];
+
 fn set_timer(timers: &mut Timers, name: &str, limit: Duration) {
     match name {
         "-" => {}
@@ -140,13 +154,18 @@ fn set_timer(timers: &mut Timers, name: &str, limit: Duration) {
     }
 }
 
-/// A worker with tools that note their calls, at a stub that misbehaves once.
-fn start(
+/// How a misbehaviour is played.
+#[derive(Clone, Copy)]
+struct Play {
     way: &'static Misbehaviour,
-    timer: (&str, Duration),
-    exit_only: bool,
-) -> (Stub, Worker, Arc<Mutex<Vec<ToolCall>>>) {
-    let stub = Stub::start(Scenario::misbehaving([way], Some(EVERY))).unwrap();
+    api: Api,
+    timer: &'static str,
+    limit: Duration,
+}
+
+/// A worker with tools that note their calls, at a stub that misbehaves once.
+async fn start(play: Play, exit_only: bool) -> (Stub, Worker, Arc<Mutex<Vec<ToolCall>>>) {
+    let stub = Stub::start(Scenario::misbehaving([play.way], Some(EVERY))).unwrap();
     let calls = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&calls);
     let runner = FakeTools(move |call: ToolCall, _| {
@@ -154,24 +173,35 @@ fn start(
         async { Ok(json!({"found": true})) }
     });
     let toolbox = Arc::new(Toolbox { generation: 1, tools: tools(exit_only), runner: Arc::new(runner) });
-    let config = with_timers(|timers| set_timer(timers, timer.0, timer.1));
+    let mut config = with_timers(|timers| set_timer(timers, play.timer, play.limit));
+    config.api = play.api;
+    if play.way.plays_a_server() {
+        let options = EndpointOptions { endpoint: Some(stub.endpoint()), ..EndpointOptions::default() };
+        config.server = find_endpoint(options).await.unwrap().found.server;
+    }
     let worker = Worker::start(config, toolbox, http(&stub.endpoint(), None));
     (stub, worker, calls)
 }
 
-async fn play(way: &'static Misbehaviour, timer: (&str, Duration)) -> Row {
-    let (stub, worker, calls) = start(way, timer, false);
+async fn play(play: Play) -> Row {
+    let name = play.way.name;
+    let (stub, worker, calls) = start(play, false).await;
     let ended = end(&worker).await;
     let outcome = &ended.outcome;
     let calls: Vec<Value> =
         calls.lock().unwrap().iter().map(|call| json!([call.name, call.arguments])).collect();
     let warnings = ended.events.iter().filter(|event| matches!(event, Event::Warning { .. })).count();
-    let requests = stub.requests().len();
-    assert_eq!(worker.in_flight(), 0, "{}: the slot is free", way.name);
-    let signals = if GROUPS[0].members.iter().any(|member| member.name == way.name) {
-        let (_stub, worker, calls) = start(way, timer, true);
+    let path = match play.api {
+        Api::ChatCompletions => "/v1/chat/completions",
+        Api::Responses => "/v1/responses",
+    };
+    let requests = stub.requests().iter().filter(|request| request.path() == path).count();
+    assert_eq!(stub.failures(), [""; 0], "{name}");
+    assert_eq!(worker.in_flight(), 0, "{name}: the slot is free");
+    let signals = if GROUPS[0].members.iter().any(|member| member.name == name) {
+        let (_stub, worker, calls) = start(play, true).await;
         let ended = end(&worker).await;
-        assert!(calls.lock().unwrap().is_empty(), "{}: an exit tool was run", way.name);
+        assert!(calls.lock().unwrap().is_empty(), "{name}: an exit tool was run");
         let signals = ended.outcome.signals.iter();
         let arguments: Vec<Value> = signals.map(|signal| short(&json!(signal)["arguments"])).collect();
         match arguments.len() {
@@ -184,7 +214,7 @@ async fn play(way: &'static Misbehaviour, timer: (&str, Duration)) -> Row {
     Row {
         end: end_of(outcome),
         requests,
-        timer: timer.0.to_owned(),
+        timer: play.timer.to_owned(),
         calls: json!(calls).to_string(),
         signals,
         warnings,
@@ -233,21 +263,36 @@ fn short(value: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_misbehaviour_ends_as_the_table_says() {
-    let (written, is_blessing) = (&written(), std::env::var_os("DEFTOOL_BLESS").is_some());
-    let timer = |name: &str| written.get(name).map_or("-", |row| row.timer.as_str());
-    let plays = Misbehaviour::all().map(|way| (way, timer(way.name))).map(|(way, timer)| async move {
-        let mut row = play(way, (timer, TRIES[0])).await;
+    all_end_as_written(Api::ChatCompletions).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_misbehaviour_ends_as_the_table_says_over_responses() {
+    all_end_as_written(Api::Responses).await;
+}
+
+async fn all_end_as_written(api: Api) {
+    let (written, is_blessing) = (&written(api), std::env::var_os("DEFTOOL_BLESS").is_some());
+    // A row that is not there yet may have its timer from the other table.
+    let known = &self::written(Api::ChatCompletions);
+    let timer = |name: &str| {
+        let row = written.get(name).or_else(|| known.get(name));
+        TIMERS.iter().find(|timer| row.is_some_and(|row| row.timer == **timer)).copied().unwrap_or("-")
+    };
+    let plays = of(api).map(|way| (way, timer(way.name))).map(|(way, timer)| async move {
+        let of_try = |limit| Play { way, api, timer, limit };
+        let mut row = play(of_try(TRIES[0])).await;
         for limit in &TRIES[1..] {
             if is_blessing || written.get(way.name) == Some(&row) {
                 break;
             }
-            row = play(way, (timer, *limit)).await;
+            row = play(of_try(*limit)).await;
         }
         (way.name.to_owned(), row)
     });
     let rows: Vec<(String, Row)> = stream::iter(plays).buffered(AT_ONCE).collect().await;
     if is_blessing {
-        std::fs::write(path(), page_of(&rows)).unwrap();
+        std::fs::write(path(api), page_of(api, &rows)).unwrap();
         return;
     }
     let wrong: Vec<String> = rows
@@ -263,21 +308,26 @@ async fn every_misbehaviour_ends_as_the_table_says() {
 }
 
 #[test]
-fn the_table_has_a_row_for_every_misbehaviour_and_for_nothing_else() {
-    let names: HashSet<&str> = Misbehaviour::all().map(|way| way.name).collect();
-    let written = written();
-    let rows: HashSet<&str> = written.keys().map(String::as_str).collect();
-    assert_eq!(names.difference(&rows).collect::<Vec<_>>(), Vec::<&&str>::new(), "without a row");
-    assert_eq!(rows.difference(&names).collect::<Vec<_>>(), Vec::<&&str>::new(), "rows of nothing");
+fn the_tables_have_a_row_for_every_misbehaviour_and_for_nothing_else() {
+    for api in [Api::ChatCompletions, Api::Responses] {
+        let names: HashSet<&str> = of(api).map(|way| way.name).collect();
+        let written = written(api);
+        let rows: HashSet<&str> = written.keys().map(String::as_str).collect();
+        assert_eq!(names.difference(&rows).collect::<Vec<_>>(), Vec::<&&str>::new(), "without a row");
+        assert_eq!(rows.difference(&names).collect::<Vec<_>>(), Vec::<&&str>::new(), "rows of nothing");
+    }
 }
 
 /// Wherever an answer stands still and whatever it is, a cancel ends the request and closes the connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_misbehaviour_can_be_canceled_in_the_middle() {
     let seed: u64 = std::env::var("DEFTOOL_SEED").map_or(1, |seed| seed.parse().unwrap());
-    let cases = Misbehaviour::all().flat_map(|way| [(way, seed), (way, seed + 1)]);
+    let over_responses =
+        |way: &Misbehaviour| if way.is_of(Api::Responses) { Api::Responses } else { Api::ChatCompletions };
+    let cases = Misbehaviour::all()
+        .flat_map(|way| [(way, Api::ChatCompletions, seed), (way, over_responses(way), seed + 1)]);
     let canceled: usize = stream::iter(cases)
-        .map(|(way, seed)| cancel_in_the_middle(way, seed))
+        .map(|(way, api, seed)| cancel_in_the_middle(way, api, seed))
         .buffered(AT_ONCE)
         .map(usize::from)
         .fold(0, |sum, one| async move { sum + one })
@@ -287,7 +337,7 @@ async fn every_misbehaviour_can_be_canceled_in_the_middle() {
 }
 
 /// Whether it was canceled, or had ended before.
-async fn cancel_in_the_middle(way: &'static Misbehaviour, seed: u64) -> bool {
+async fn cancel_in_the_middle(way: &'static Misbehaviour, api: Api, seed: u64) -> bool {
     let stands = Arc::new(tokio::sync::Notify::new());
     let told = Arc::clone(&stands);
     let cut_off = Arc::new(Mutex::new(false));
@@ -304,7 +354,8 @@ async fn cancel_in_the_middle(way: &'static Misbehaviour, seed: u64) -> bool {
         answer.then(Act::Do(Arc::new(move || told.notify_one()))).then(Act::Silence)
     })
     .unwrap();
-    let worker = Worker::start(config(), echo(), http(&stub.endpoint(), None));
+    let config = WorkerConfig { api, ..config() };
+    let worker = Worker::start(config, echo(), http(&stub.endpoint(), None));
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
     // What never ends does not get as far as the place where it would stand still.
     let _ = tokio::time::timeout(Duration::from_millis(500), stands.notified()).await;
@@ -312,7 +363,7 @@ async fn cancel_in_the_middle(way: &'static Misbehaviour, seed: u64) -> bool {
     worker.cancel(&id);
     // The invariants of every end are held there: the slot, the text events and the text.
     let ended = finish(&worker, &id).await;
-    let context = format!("{} with seed {seed}: {ended:?}", way.name);
+    let context = format!("{} of {api:?} with seed {seed}: {ended:?}", way.name);
     assert_eq!(worker.in_flight(), 0, "{context}");
     let is_canceled = ended.outcome.state == FinalState::Canceled;
     assert!(is_canceled || ended.outcome.fail_reason.is_some() || !ended.text().is_empty(), "{context}");

@@ -7,9 +7,12 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
 
-use super::{Misbehaviour, answer};
+use super::speech::said as said_in_stream;
+use super::{Misbehaviour, answer, answer_to_call};
+use crate::chat::Api;
 use crate::serve::stub::answer::{Act, Answer, DONE, framed, reason};
-use crate::serve::stub::reply::Material;
+use crate::serve::stub::material::Material;
+use crate::serve::stub::reply::Reply;
 
 pub(super) static TABLE: &[Misbehaviour] = &[
     answer("http-400", "400 with an error object", "every server", |m| refused(m, 400, "bad seed")),
@@ -50,19 +53,38 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         said(m, 400, "application/json", &error.to_string())
     }),
     answer(
-        "failed-generation",
-        "400: the model's call could not be read, with its text, which is no call",
-        "Groq",
+        "context-length-exceeded",
+        "400: the prompt is larger than the context, told by a code",
+        "OpenAI, llama-cpp-python",
         |m| {
             let error = json!({"error": {
-                "message": "Failed to call a function.", "type": "invalid_request_error",
-                "code": "tool_use_failed", "failed_generation": "I would call a tool here.",
+                "message": "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.",
+                "type": "invalid_request_error", "param": null, "code": "context_length_exceeded",
             }});
             said(m, 400, "application/json", &error.to_string())
         },
     ),
-    answer("redirect", "308 to another server", "an endpoint written with http for https", |_| {
-        Answer::whole(308, &[("location", "https://api.example.org/v1/chat/completions")], "")
+    answer(
+        "failed-generation",
+        "400: the model's call could not be read, with its text, which is no call",
+        "Groq",
+        |m| {
+            let text = "I would call a tool here.";
+            said(m, 400, "application/json", &failed_generation(text))
+        },
+    ),
+    answer_to_call(
+        "failed-generation-call",
+        "400: the model's call could not be read, with its text, which is a call",
+        "Groq",
+        |m| said(m, 400, "application/json", &failed_generation(m.call.as_deref().unwrap_or_default())),
+    ),
+    answer("redirect", "308 to another server", "an endpoint written with http for https", |m| {
+        let location = match m.form.api {
+            Api::ChatCompletions => "https://api.example.org/v1/chat/completions",
+            Api::Responses => "https://api.example.org/v1/responses",
+        };
+        Answer::whole(308, &[("location", location)], "")
     }),
     answer("retry-after-seconds", "429, Retry-After: 1", "hosted APIs", |m| wait(m, "retry-after", "1")),
     answer("retry-after-float", "429, Retry-After: 0.05", "gateways", |m| wait(m, "retry-after", "0.05")),
@@ -115,25 +137,24 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         m.body(Answer::head(200, &[])).end()
     }),
     answer("json-for-stream", "JSON in one piece where a stream was asked for", "mocks, 9router", |m| {
-        let text = "All of it in one piece.";
-        let choice =
-            json!({"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"});
-        said(
-            m,
-            200,
-            "application/json",
-            &json!({"object": "chat.completion", "choices": [choice]}).to_string(),
-        )
+        let whole = Reply::new().text("All of it in one piece.").whole(&m.form);
+        said(m, 200, "application/json", &whole)
     }),
     answer("stream-for-json", "an event stream, whether one was asked for or not", "mocks, 9router", |m| {
-        if m.is_stream {
+        if m.form.is_stream {
             return m.plain();
         }
         let whole = String::from_utf8_lossy(&m.joined()).into_owned();
-        m.head_of(200, "text/event-stream").piece(format!("data: {whole}\n\n{DONE}")).end()
+        let done = match m.form.api {
+            Api::ChatCompletions => DONE,
+            Api::Responses => "",
+        };
+        m.head_of(200, "text/event-stream").piece(format!("data: {whole}\n\n{done}")).end()
     }),
     answer("json-cut", "JSON in one piece that stops in the middle", "a server that dies", |m| {
-        said(m, 200, "application/json", "{\"choices\":[{\"message\":{\"content\":\"All of")
+        let whole = Reply::new().text("All of it in one piece.").whole(&m.form);
+        let end = whole.find(" it in one").unwrap_or_default();
+        said(m, 200, "application/json", whole.get(..end).unwrap_or_default())
     }),
     answer("gzip", "an event stream compressed with gzip, although that was not asked for", "proxies", |m| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -166,8 +187,7 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         "the last chunk of the body is shorter than it says",
         "a server that dies",
         |m| {
-            let last =
-                framed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"and more\"}}]}\n\n");
+            let last = framed(&said_in_stream(m.form.api, b"and more"));
             m.half(m.head()).then(Act::Write(half(&last))).then(Act::Close)
         },
     ),
@@ -197,6 +217,14 @@ fn said(m: &Material, status: u16, content_type: &str, body: &str) -> Answer {
     m.head_of(status, content_type).piece(body).end()
 }
 
+fn failed_generation(text: &str) -> String {
+    let error = json!({
+        "message": "Failed to call a function.", "type": "invalid_request_error", "code": "tool_use_failed",
+        "failed_generation": text,
+    });
+    json!({"error": error}).to_string()
+}
+
 fn refused(m: &Material, status: u16, message: &str) -> Answer {
     let error = json!({"error": {"message": message, "code": status}});
     said(m, status, "application/json", &error.to_string())
@@ -216,7 +244,7 @@ fn lengthy(m: &Material, length: usize) -> Answer {
 }
 
 fn lengthy_of(m: &Material, length: usize, body: &[u8]) -> Answer {
-    let kind = if m.is_stream { "text/event-stream" } else { "application/json" };
+    let kind = if m.form.is_stream { "text/event-stream" } else { "application/json" };
     raw(&format!("HTTP/1.1 200 {}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n", reason(200)))
         .then(Act::Write(body.to_vec()))
 }

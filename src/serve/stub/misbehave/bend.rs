@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::serve::stub::reply::{Chunk, delta_chunk};
+use crate::serve::stub::completions::{Chunk, delta_chunk};
 
 pub(super) fn set(entry: &mut Map<String, Value>, member: &str, value: impl Into<Value>) {
     entry.insert(member.to_owned(), value.into());

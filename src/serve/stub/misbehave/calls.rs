@@ -7,7 +7,7 @@ use super::bend::{
     interleave, is_start, join_call_deltas, set, set_finish, set_function, split_name, whole_calls,
 };
 use super::{Misbehaviour, Needs, chunks};
-use crate::serve::stub::reply::{Chunk, delta_chunk};
+use crate::serve::stub::completions::{Chunk, delta_chunk};
 
 pub(super) static TABLE: &[Misbehaviour] = &[
     chunks(
@@ -42,7 +42,8 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         "vLLM with speculative decoding",
         Needs::Call,
         |chunks| join_call_deltas(chunks, 2),
-    ),
+    )
+    .of_chat(),
     chunks("id-missing", "calls have no id", "NVIDIA NIM, StepFun, Ollama", Needs::TwoCalls, |chunks| {
         each_entry(chunks, |entry, _| {
             entry.remove("id");
@@ -128,7 +129,8 @@ pub(super) static TABLE: &[Misbehaviour] = &[
                 }
             })
         },
-    ),
+    )
+    .of_chat(),
     chunks("name-split", "the name comes in two deltas", "allowed by the API", Needs::Call, |chunks| {
         let mut split = Vec::new();
         for mut chunk in chunks {
@@ -137,7 +139,8 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             split.extend(rest);
         }
         split
-    }),
+    })
+    .of_chat(),
     chunks(
         "name-empty-later",
         "later deltas of a call have the name \"\"",
@@ -150,7 +153,8 @@ pub(super) static TABLE: &[Misbehaviour] = &[
                 }
             })
         },
-    ),
+    )
+    .of_chat(),
     chunks(
         "arguments-object",
         "arguments are an object, not its text",
@@ -218,7 +222,8 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             }
             twice
         },
-    ),
+    )
+    .of_chat(),
     chunks(
         "calls-glued",
         "the arguments of two calls come as two objects in one call",
@@ -241,7 +246,8 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             }
             chunks
         },
-    ),
+    )
+    .of_chat(),
     chunks(
         "calls-interleaved",
         "the deltas of two calls take turns",
@@ -274,7 +280,8 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             }
             joined
         },
-    ),
+    )
+    .of_chat(),
     chunks(
         "calls-as-object",
         "`tool_calls` is one call, not a list of calls",
@@ -290,7 +297,8 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             }
             chunks
         },
-    ),
+    )
+    .of_chat(),
     chunks(
         "calls-null",
         "text comes with `tool_calls` null, or an empty list",
@@ -306,21 +314,24 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             }
             chunks
         },
-    ),
+    )
+    .of_chat(),
     chunks(
         "function-call",
         "the call comes as `function_call`, the form before `tool_calls`",
         "llama-cpp-python",
         Needs::Call,
         |chunks| as_function_call(chunks, false),
-    ),
+    )
+    .of_chat(),
     chunks(
         "function-call-beside",
         "the call comes as `function_call` and as `tool_calls`",
         "llama-cpp-python",
         Needs::Call,
         |chunks| as_function_call(chunks, true),
-    ),
+    )
+    .of_chat(),
     chunks(
         "arguments-dropped",
         "the server lost the arguments on the way: `{}`",
@@ -412,28 +423,3 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         many
     }),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::serve::stub::misbehave::Bend;
-    use crate::serve::stub::reply::{Form, Reply};
-
-    /// Each of them changes what is sent: a name behind which there is nothing would test nothing.
-    #[test]
-    fn each_bends_the_calls() {
-        for Misbehaviour { name, bend, .. } in TABLE {
-            let call = json!({"at": "a place of more than a dozen letters"});
-            let reply = Reply::new().text("Let me look. ").call("look", &call).call("look", &call);
-            let form = Form { is_stream: true, has_usage: true, model: String::from("m") };
-            let plain: Vec<String> = bytes_of(&reply, &form);
-            let Bend::Chunks(_) = bend else { panic!("{name} is of another kind") };
-            let bent = reply.misbehaving(Misbehaviour::named(name).unwrap());
-            assert_ne!(plain, bytes_of(&bent, &form), "{name}");
-        }
-    }
-
-    fn bytes_of(reply: &Reply, form: &Form) -> Vec<String> {
-        reply.answer_in(form).acts().iter().map(|act| format!("{act:?}")).collect()
-    }
-}

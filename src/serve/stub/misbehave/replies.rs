@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::bend::{finish_of, set_finish};
 use super::{Misbehaviour, Needs, chunks};
-use crate::serve::stub::reply::{Chunk, MODEL, chunk_json, delta_chunk};
+use crate::serve::stub::completions::{Chunk, chunk_json, delta_chunk};
+use crate::serve::stub::reply::MODEL;
+use crate::serve::stub::server::{CONTEXT, Server};
 
 pub(super) static TABLE: &[Misbehaviour] = &[
     chunks(
@@ -13,10 +15,10 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         "Gemini's compatible API, OpenAI for a named tool",
         Needs::Call,
         |chunks| finished_by(chunks, &json!("stop")),
-    ),
+    ).of_chat(),
     chunks(
         "finish-missing",
-        "no finish reason ever comes; `[DONE]` does",
+        "no finish reason ever comes; `[DONE]` does (over responses: no last event)",
         "NVIDIA NIM, Evolink",
         Needs::Call,
         |chunks| finished_by(chunks, &Value::Null),
@@ -28,7 +30,7 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         Needs::Text,
         |chunks| finished_by(chunks, &Value::Null),
     ),
-    chunks("finish-twice", "two chunks have a finish reason", "SGLang", Needs::Text, |chunks| {
+    chunks("finish-twice", "two chunks have a finish reason (over responses: two last events)", "SGLang", Needs::Text, |chunks| {
         let twice = |chunk: Chunk| {
             let count = if finish_of(&chunk.json).is_some() { 2 } else { 1 };
             std::iter::repeat_n(chunk, count)
@@ -48,7 +50,7 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             chunks.retain(|chunk| has_choice(&chunk.json));
             chunks
         },
-    ),
+    ).of_chat(),
     chunks(
         "finish-length",
         "the reply is cut by the server's token limit",
@@ -56,7 +58,7 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         Needs::Text,
         |chunks| finished_by(chunks, &json!("length")),
     ),
-    chunks("finish-error", "the finish reason is `error`", "OpenRouter", Needs::Text, |chunks| {
+    chunks("finish-error", "the finish reason is `error` (over responses: `failed`)", "OpenRouter", Needs::Text, |chunks| {
         finished_by(chunks, &json!("error"))
     }),
     chunks("choices-empty-first", "the first chunk has no choice", "Azure", Needs::Text, |mut chunks| {
@@ -65,19 +67,19 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         insert(&mut first.json, "prompt_filter_results", filter);
         chunks.insert(0, first);
         chunks
-    }),
+    }).of_chat(),
     chunks(
         "choices-empty-between",
         "chunks without a choice come between the others",
         "Azure, gateways",
         Needs::Text,
         |chunks| chunks.into_iter().flat_map(|chunk| [without_choice(), chunk]).collect(),
-    ),
+    ).of_chat(),
     chunks("role-repeated", "every chunk has a role", "OpenRouter", Needs::Text, |chunks| {
         each_delta(chunks, |delta| {
             insert(delta, "role", json!("assistant"));
         })
-    }),
+    }).of_chat(),
     chunks(
         "role-missing",
         "no chunk has a role",
@@ -87,7 +89,7 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             let with_choice = chunks.into_iter().skip(1);
             with_choice.collect()
         },
-    ),
+    ).of_chat(),
     chunks(
         "content-null",
         "chunks with null or empty content come between the others",
@@ -97,7 +99,7 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             let nothing = || [delta_chunk(json!({"content": null})), delta_chunk(json!({"content": ""}))];
             chunks.into_iter().flat_map(|chunk| nothing().into_iter().chain([chunk])).collect()
         },
-    ),
+    ).of_chat(),
     chunks(
         "content-parts",
         "the content is a list of parts, thinking among them",
@@ -113,7 +115,7 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             chunks.insert(1.min(chunks.len()), delta_chunk(json!({"content": [thought]})));
             chunks
         },
-    ),
+    ).of_chat(),
     chunks(
         "reasoning-content",
         "reasoning comes in `reasoning_content`",
@@ -123,14 +125,14 @@ pub(super) static TABLE: &[Misbehaviour] = &[
     ),
     chunks(
         "reasoning-field",
-        "reasoning comes in `reasoning`",
+        "reasoning comes in `reasoning` (over responses: as a summary)",
         "vLLM 0.16, OpenRouter",
         Needs::Text,
         |chunks| thinking_first(chunks, &[json!({"reasoning": "Hm. "})]),
     ),
     chunks(
         "reasoning-twice",
-        "reasoning comes in both fields at once",
+        "reasoning comes in both fields at once (over responses: as text and as summary)",
         "vLLM, gateways",
         Needs::Text,
         |chunks| thinking_first(chunks, &[json!({"reasoning_content": "Hm. ", "reasoning": "Hm. "})]),
@@ -184,7 +186,7 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             };
             chunks.into_iter().flat_map(|chunk| [other(&chunk), chunk]).collect()
         },
-    ),
+    ).of_chat(),
     chunks(
         "fields-unknown",
         "chunks have fields that the API does not know",
@@ -219,7 +221,7 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             }
             chunks
         },
-    ),
+    ).of_chat(),
     chunks(
         "error-in-stream",
         "an error object comes in the middle, and then the end without `[DONE]`",
@@ -239,7 +241,7 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             let error = json!({"code": 502, "message": "the provider is gone"});
             broken_off(chunks, json!({"error": error, "choices": []}))
         },
-    ),
+    ).of_chat(),
     chunks(
         "overflow-in-stream",
         "the context overflows in the middle of the reply",
@@ -253,6 +255,23 @@ pub(super) static TABLE: &[Misbehaviour] = &[
             broken_off(chunks, json!({"error": error}))
         },
     ),
+    chunks(
+        "prompt-cut-unsaid",
+        "the prompt is cut to fit the context and nobody says so: the token counts are those of a full context",
+        "Ollama",
+        Needs::Text,
+        |mut chunks| {
+            let usage = json!({"prompt_tokens": CONTEXT, "completion_tokens": 18, "total_tokens": CONTEXT + 18});
+            if !chunks.iter().any(|chunk| chunk.json.get("usage").is_some()) {
+                chunks.push(without_choice());
+            }
+            if let Some(last) = chunks.last_mut() {
+                insert(&mut last.json, "usage", usage);
+            }
+            chunks
+        },
+    )
+    .by(Server::Ollama),
     chunks(
         "failed-generation-in-stream",
         "the server could not read the model's call, and gives its text with the error",

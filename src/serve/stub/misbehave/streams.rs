@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::json;
-
-use super::{Misbehaviour, answer};
-use crate::serve::stub::answer::{Act, Answer, END, event, framed};
-use crate::serve::stub::reply::{Material, delta_chunk};
+use super::speech::{before_text, call_begins, call_goes_on, said};
+use super::{Misbehaviour, answer, answer_to_call};
+use crate::serve::stub::answer::{Act, Answer, DONE, END, framed};
+use crate::serve::stub::material::Material;
 
 pub(super) static TABLE: &[Misbehaviour] = &[
     answer(
@@ -52,7 +51,16 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         "eof-mid-event",
         "the body ends well in the middle of an event",
         "proxies whose upstream died",
-        |m| m.half(m.head()).piece("data: {\"choices\":[{\"index\":0,\"del").end(),
+        |m| {
+            let event = before_text(m.form.api);
+            m.half(m.head()).piece(event.get(..event.len() / 2).unwrap_or_default()).end()
+        },
+    ),
+    answer_to_call(
+        "eof-mid-call",
+        "the body ends well inside the arguments of a call",
+        "proxies whose upstream died",
+        |m| m.half_a_call(m.head()).end(),
     ),
     answer(
         "rst-after-finish",
@@ -112,8 +120,8 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         m.half(m.head()).then(endless(framed(b": ping\n\n"), m.every_or(1_000)))
     }),
     answer("empty-deltas-for-ever", "half the reply, then chunks without text", "a model that hangs", |m| {
-        let nothing = event(&delta_chunk(json!({"content": ""})).json);
-        m.half(m.head()).then(endless(framed(nothing.as_bytes()), m.every_or(1_000)))
+        let nothing = framed(&said(m.form.api, b""));
+        m.half(m.head()).then(endless(nothing, m.every_or(1_000)))
     }),
     answer("error-silence", "500 and half its body, then silence", "a server that is stopped", |m| {
         m.head_of(500, "text/plain").piece("half a ").then(Act::Silence)
@@ -128,8 +136,8 @@ pub(super) static TABLE: &[Misbehaviour] = &[
     }),
     answer("endless-stream", "tokens come for ever", "a model without an end of text", |m| {
         // Each line is another one, so that it is no loop but a flow.
-        let lines = (0..200).map(|number| said(&(line(number) + "\n")));
-        let lines: Vec<Vec<u8>> = lines.collect();
+        let line = |number| framed(&said(m.form.api, (line(number) + "\\n").as_bytes()));
+        let lines: Vec<Vec<u8>> = (0..200).map(line).collect();
         let every = m.every_or(20);
         let once =
             |answer: Answer, line: &Vec<u8>| answer.then(Act::Write(line.clone())).then(Act::Wait(every));
@@ -137,39 +145,30 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         begun.then(endless(lines.concat(), every))
     }),
     answer("line-repeated", "the same line comes for ever", "small models", |m| {
-        let line = said("I will look at the sea again and then again.\n");
-        m.half(m.head()).then(said_act("\n")).then(endless(line, m.every_or(5)))
+        let line = framed(&said(m.form.api, b"I will look at the sea again and then again.\\n"));
+        let begun = m.half(m.head()).piece(said(m.form.api, b"\\n"));
+        begun.then(endless(line, m.every_or(5)))
     }),
     answer("line-endless", "one line of the stream never ends", "an attack", |m| {
         m.half(m.head())
-            .then(Act::Write(framed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"")))
+            .piece(before_text(m.form.api))
             .then(Act::Endless(framed(&b"and so on, ".repeat(10_000))))
     }),
     answer("text-huge", "100 MB of text, as fast as they are read", "a model run wild", |m| {
         let lines: Vec<String> = (0..30).map(|number| line(number).repeat(80) + "\\n").collect();
-        let text = lines.concat();
-        let chunk =
-            format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
-        let times = 100_000_000 / chunk.len() as u64;
-        let bytes = framed(chunk.as_bytes());
+        let event = said(m.form.api, lines.concat().as_bytes());
+        let times = 100_000_000 / event.len() as u64;
+        let bytes = framed(&event);
         m.half(m.head())
             .then(Act::Repeat { bytes, times: Some(times), every: Duration::ZERO })
             .then(Act::Write(END.to_vec()))
     }),
     answer("arguments-huge", "100 MB of arguments", "a model run wild", |m| {
         let piece = "and so on, ".repeat(6_000);
-        let delta = |arguments: &str| {
-            let function = json!({"arguments": arguments});
-            let chunk = delta_chunk(json!({"tool_calls": [{"index": 0, "function": function}]}));
-            framed(event(&chunk.json).as_bytes())
-        };
-        let function = json!({"name": "example", "arguments": "{\"at\":\""});
-        let call = json!([{"index": 0, "id": "call00000", "type": "function", "function": function}]);
-        let first = framed(event(&delta_chunk(json!({"tool_calls": call})).json).as_bytes());
         m.half(m.head())
-            .then(Act::Write(first))
+            .piece(call_begins(m.form.api))
             .then(Act::Repeat {
-                bytes: delta(&piece),
+                bytes: framed(&call_goes_on(m.form.api, &piece)),
                 times: Some(100_000_000 / piece.len() as u64),
                 every: Duration::ZERO,
             })
@@ -179,22 +178,12 @@ pub(super) static TABLE: &[Misbehaviour] = &[
 
 /// The answer without `[DONE]` and the end of its body.
 fn without_end(m: &Material) -> Answer {
-    let done = m.pieces.len().saturating_sub(1);
-    let pieces = m.pieces.get(..done).unwrap_or_default();
-    pieces.iter().fold(m.head(), |answer, piece| answer.piece(&piece.bytes))
+    let pieces = m.pieces.iter().filter(|piece| piece.bytes != DONE.as_bytes());
+    pieces.fold(m.head(), |answer, piece| answer.piece(&piece.bytes))
 }
 
 fn endless(bytes: Vec<u8>, every: Duration) -> Act {
     Act::Repeat { bytes, times: None, every }
-}
-
-/// A chunk of text, framed.
-fn said(text: &str) -> Vec<u8> {
-    framed(event(&delta_chunk(json!({"content": text})).json).as_bytes())
-}
-
-fn said_act(text: &str) -> Act {
-    Act::Write(said(text))
 }
 
 /// A line that is like no other near it, so that many of them are a flow and no loop.

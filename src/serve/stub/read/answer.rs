@@ -56,12 +56,7 @@ pub(super) fn error(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) ->
     let body = Value::Object(Map::from_iter([(String::from("error"), Value::Object(error))])).to_string();
     let headers: Vec<(&str, &str)> =
         own_headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let answer = Answer::whole(status.unwrap_or(500), &headers, &body);
-    if delay.is_zero() {
-        return answer;
-    }
-    let waiting = Answer::default().then(Act::Wait(delay));
-    answer.acts().iter().fold(waiting, |waiting, act| waiting.then(act.clone()))
+    Answer::whole(status.unwrap_or(500), &headers, &body).delayed(delay)
 }
 
 const PLAY_KEYS: [&str; 4] = [":status", ":type", ":every", ":then"];

@@ -12,6 +12,8 @@ use std::path::Path;
 
 use super::misbehave::Misbehaviour;
 use super::scenario::{Action, Scenario, Step};
+use super::server::Server;
+use crate::spec::is_spec_form;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::Span;
 use answer::{error, page, play, raw};
@@ -40,6 +42,9 @@ pub struct ScenarioError {
 pub fn load(path: &Path) -> Result<Vec<Scenario>, ScenarioError> {
     let name = path.display().to_string();
     let unreadable = |why: String| ScenarioError { findings: vec![format!("{name}: error: {why}")] };
+    if path.is_dir() {
+        return Err(unreadable(String::from("is a folder; name the file of scenarios that lies in it")));
+    }
     let bytes = std::fs::read(path).map_err(|error| unreadable(format!("cannot be read: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable(String::from("is not UTF-8")))?;
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -71,14 +76,24 @@ fn play_from(folder: &Path, file: &str) -> Result<Vec<u8>, String> {
 pub fn read(name: &str, text: &str, open: &Open<'_>) -> Result<Vec<Scenario>, ScenarioError> {
     let mut reader = Reader::new(name, text);
     let mut scenarios: Vec<Scenario> = Vec::new();
+    let mut after_loose = false;
     for datum in reader.forms() {
         let span = datum.span;
+        // Loose values one after the other are one mistake.
+        let is_loose = !matches!(datum.kind, DatumKind::List(_) | DatumKind::Invalid);
+        if std::mem::replace(&mut after_loose, is_loose) && is_loose {
+            continue;
+        }
         let Some(form) = reader.form(datum, "a scenario such as `(defscenario :name \"weather\" …)`")
         else {
             continue;
         };
         if form.head != "defscenario" {
-            reader.unknown(form.head_span, "form", &form.head, &["defscenario"]);
+            if is_spec_form(&form.head) {
+                reader.tell(form.head_span, spec_instead(&form.head));
+            } else {
+                reader.unknown(form.head_span, "form", &form.head, &["defscenario"]);
+            }
             continue;
         }
         let scenario = scenario(&mut reader, span, form, open);
@@ -93,6 +108,13 @@ pub fn read(name: &str, text: &str, open: &Open<'_>) -> Result<Vec<Scenario>, Sc
         );
     }
     reader.finish(scenarios)
+}
+
+fn spec_instead(head: &str) -> String {
+    format!(
+        "`{head}` is a spec, which `deftool check` reads and the agent is given; a file for the stub holds scenarios: \
+         write `(defscenario :name \"weather\" (reply :text \"Hello\"))`"
+    )
 }
 
 const SCENARIO_KEYS: [&str; 5] = [":name", ":key", ":models", ":server", ":description"];
@@ -112,8 +134,12 @@ fn scenario(reader: &mut Reader<'_>, span: Span, form: Form, open: &Open<'_>) ->
                 ":key" => scenario.key = reader.string(&key, value),
                 ":models" => scenario.models = reader.strings(&key, value).unwrap_or_default(),
                 ":server" => {
-                    let words = [("llama-cpp", true), ("other", false)];
-                    scenario.is_llama_cpp = reader.word(&key, &value, &words).unwrap_or_default();
+                    let words = [
+                        ("llama-cpp", Server::LlamaCpp),
+                        ("ollama", Server::Ollama),
+                        ("other", Server::Other),
+                    ];
+                    scenario.server = reader.word(&key, &value, &words).unwrap_or_default();
                 }
                 ":description" => {}
                 _ => reader.unknown(span, "key of a scenario", &key, &SCENARIO_KEYS),

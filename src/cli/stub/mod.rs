@@ -1,14 +1,11 @@
 //! `deftool stub`: a model's server for tests, by a scenario or by the name of a misbehaviour.
 
-use std::ffi::OsString;
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{Read, Write as _};
-use std::net::SocketAddr;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+mod command;
+mod log;
 
-use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+use std::io::Read;
+use std::net::SocketAddr;
 
 use super::args::{StubListing, StubOptions};
 use super::interrupt::Signals;
@@ -17,10 +14,8 @@ use super::{CliError, Exit};
 use crate::serve::stub::{GROUPS, Misbehaviour, Received, Scenario, Stub, load};
 use crate::spec::nearest;
 use crate::text::count;
-use crate::worker::is_secret_name;
-
-/// After Ctrl-C, which a terminal sends to the command, too, it has this long to end by itself.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+use command::run_command;
+use log::Log;
 
 pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
     let StubListing { list: lists, json } = options.listing;
@@ -33,19 +28,11 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
         return Ok(Exit::Clean);
     }
     let Some(scenario) = choose(options)? else { return Ok(Exit::NotAttempted) };
-    let log = options.log.as_ref().map(|path| {
-        let unwritable = |source| CliError::Unwritable { path: path.display().to_string(), source };
-        File::create(path).map_err(unwritable)
-    });
-    let log = Mutex::new(log.transpose()?);
-    let (started, is_quiet) = (Instant::now(), options.quiet);
+    let log = options.log.as_deref().map(Log::create).transpose()?;
+    let is_quiet = options.quiet;
     let listener = move |request: &Received, status: Option<u16>, wrong: Option<&str>| {
-        if let Ok(mut log) = log.lock()
-            && let Some(file) = log.as_mut()
-            && let Err(error) = file.write_all(log_line(request, status, wrong, started).as_bytes())
-        {
-            say_error(&format!("the log cannot be written: {error}"));
-            *log = None;
+        if let Some(log) = &log {
+            log.write(request, status, wrong);
         }
         if !is_quiet {
             let status = status.map_or_else(|| String::from("-"), |status| status.to_string());
@@ -60,7 +47,7 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
     let key = scenario.key().map(str::to_owned);
     let address = SocketAddr::new(options.address, options.port);
     let stub = Stub::start_at(address, scenario, listener)
-        .map_err(|error| CliError::Usage(format!("cannot listen at {address}: {error}")))?;
+        .map_err(|error| CliError::Usage(unheard(address, &error)))?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
@@ -78,6 +65,15 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
         say_error(&format!("{} not as the scenario expects", were(failures.len())));
     }
     Ok(if exit == Exit::Clean && !failures.is_empty() { Exit::Failed } else { exit })
+}
+
+fn unheard(address: SocketAddr, error: &std::io::Error) -> String {
+    let hint = match error.kind() {
+        std::io::ErrorKind::AddrInUse => "; take another --port, or none for a free one",
+        std::io::ErrorKind::AddrNotAvailable => "; take an --address of this machine, or none",
+        _ => "",
+    };
+    format!("cannot listen at {address}: {error}{hint}")
 }
 
 fn were(failures: usize) -> String {
@@ -151,78 +147,15 @@ async fn until_told(signals: &mut Signals, by_stdin: bool) {
     }
 }
 
-/// Runs a command that finds the stub by its environment; how it ended.
-async fn run_command(
-    words: &[OsString],
-    stub: &Stub,
-    key: Option<&str>,
-    signals: &mut Signals,
-) -> Result<Exit, CliError> {
-    let Some((program, arguments)) = words.split_first() else { return Ok(Exit::Clean) };
-    let shown = program.to_string_lossy().into_owned();
-    let mut command = tokio::process::Command::new(program);
-    command.args(arguments).env("OPENAI_BASE_URL", stub.endpoint()).kill_on_drop(true);
-    // Many a client does not start without a key.
-    match key {
-        Some(key) => {
-            command.env("OPENAI_API_KEY", key);
-        }
-        None if std::env::var_os("OPENAI_API_KEY").is_none() => {
-            command.env("OPENAI_API_KEY", "sk-not-needed");
-        }
-        None => {}
-    }
-    let mut child =
-        command.spawn().map_err(|error| CliError::Usage(format!("cannot run `{shown}`: {error}")))?;
-    tokio::select! {
-        status = child.wait() => {
-            let status = status.map_err(CliError::Runtime)?;
-            if !status.success() {
-                say_error(&format!("`{shown}` ended with {status}"));
-            }
-            Ok(if status.success() { Exit::Clean } else { Exit::Failed })
-        }
-        () = signals.next() => {
-            // It is served on, so that it can say what it has; who asks twice does not want to wait.
-            tokio::select! {
-                _ = tokio::time::timeout(LAST_WORDS, child.wait()) => {}
-                () = signals.next() => {}
-            }
-            Ok(Exit::Interrupted)
-        }
-    }
-}
-
-/// One request as a line of JSON.
-fn log_line(request: &Received, status: Option<u16>, wrong: Option<&str>, started: Instant) -> String {
-    let headers: Map<String, Value> = request
-        .headers
-        .iter()
-        .map(|(name, value)| {
-            let is_secret = is_secret_name(name) || name == "cookie";
-            let shown = if is_secret { "(not logged)" } else { value };
-            (name.clone(), json!(shown))
-        })
-        .collect();
-    let at_ms = request.at.saturating_duration_since(started).as_millis() as u64;
-    let mut line = json!({
-        "at_ms": at_ms, "method": request.method(), "path": request.path(), "status": status,
-        "headers": headers, "body": request.body,
-    });
-    if let (Value::Object(members), Some(wrong)) = (&mut line, wrong) {
-        members.insert(String::from("wrong"), json!(wrong));
-    }
-    format!("{line}\n")
-}
-
-/// Every misbehaviour in two lines: what it is, and where it was seen.
+/// Every misbehaviour in a line: what it is, and where it was seen.
 fn list() -> String {
     let mut text = String::new();
     for group in &GROUPS {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{}", group.title);
-        for Misbehaviour { name, about, seen, .. } in group.members {
-            let _ = writeln!(text, "  {name:<27} {about} ({seen})");
+        for Misbehaviour { name, about, seen, chat_completions_only, .. } in group.members {
+            let remark = if *chat_completions_only { " [chat completions only]" } else { "" };
+            let _ = writeln!(text, "  {name:<27} {about} ({seen}){remark}");
         }
         text.push('\n');
     }

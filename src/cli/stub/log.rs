@@ -1,0 +1,75 @@
+//! `--log`: every request as a line of JSON. They hold conversations: nobody else can read the file.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::CliError;
+use crate::cli::output::say_error;
+use crate::serve::stub::Received;
+use crate::worker::is_secret_name;
+
+/// A log being written.
+pub(super) struct Log {
+    /// `None`: it could not be written, which was told.
+    file: Mutex<Option<File>>,
+    started: Instant,
+}
+
+impl Log {
+    /// Makes the file, or empties it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn create(path: &Path) -> Result<Self, CliError> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let unwritable = |source| CliError::Unwritable { path: path.display().to_string(), source };
+        let file = options.open(path).map_err(unwritable)?;
+        // One that was there already; not every file system has permissions, and a device is nobody's conversation.
+        #[cfg(unix)]
+        if file.metadata().is_ok_and(|about| about.is_file()) {
+            let _ = file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
+        }
+        Ok(Self { file: Mutex::new(Some(file)), started: Instant::now() })
+    }
+
+    /// Writes a request, the status of its answer and what was wrong with it.
+    pub(super) fn write(&self, request: &Received, status: Option<u16>, wrong: Option<&str>) {
+        if let Ok(mut log) = self.file.lock()
+            && let Some(file) = log.as_mut()
+            && let Err(error) = file.write_all(line(request, status, wrong, self.started).as_bytes())
+        {
+            say_error(&format!("the log cannot be written: {error}"));
+            *log = None;
+        }
+    }
+}
+
+/// One request as a line of JSON.
+fn line(request: &Received, status: Option<u16>, wrong: Option<&str>, started: Instant) -> String {
+    let headers: Map<String, Value> = request
+        .headers
+        .iter()
+        .map(|(name, value)| {
+            let is_secret = is_secret_name(name) || name == "cookie";
+            let shown = if is_secret { "(not logged)" } else { value };
+            (name.clone(), json!(shown))
+        })
+        .collect();
+    let at_ms = request.at.saturating_duration_since(started).as_millis() as u64;
+    let mut line = json!({
+        "at_ms": at_ms, "method": request.method(), "path": request.path(), "status": status,
+        "headers": headers, "body": request.body,
+    });
+    if let (Value::Object(members), Some(wrong)) = (&mut line, wrong) {
+        members.insert(String::from("wrong"), json!(wrong));
+    }
+    format!("{line}\n")
+}

@@ -1,0 +1,247 @@
+//! Answers that are no reply: errors, refusals, what is tried again, and servers that are not there.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use deftool::request::{FailReason, FinalState};
+use deftool::worker::{HttpTransport, SubmitRequest, Worker};
+use serde_json::json;
+
+use super::super::bench::*;
+use super::{fails, gives, play_all};
+use crate::support::server::{Act, Answer, DeadEnd, Server};
+
+const SOON: &[(&str, &str)] = &[("retry-after-ms", "5")];
+
+#[tokio::test]
+async fn an_http_error_is_told_with_url_message_and_what_to_do() {
+    let html = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>";
+    let overflow = json!({"error": {
+        "code": 400, "message": "the request exceeds the available context size, try increasing it",
+        "type": "exceed_context_size_error", "n_prompt_tokens": 5000, "n_ctx": 4096
+    }});
+    play_all(vec![
+        fails("400", [Answer::error(400, &[], "bad seed")], "http_error", &["URL: HTTP 400: bad seed"]),
+        fails(
+            "401",
+            [Answer::error(401, &[], "no key")],
+            "http_error",
+            &["URL: HTTP 401: no key", "OPENAI_API_KEY", ":api-key-env"],
+        ),
+        fails(
+            "404",
+            [Answer::error(404, &[], "no such model")],
+            "http_error",
+            &["URL: HTTP 404: no such model", "ends in /v1"],
+        ),
+        fails("404 without a word", [Answer::whole(404, &[], "")], "http_error", &["URL: HTTP 404; check"]),
+        fails(
+            "500 is not tried again",
+            [Answer::error(500, &[], "oops")],
+            "http_error",
+            &["URL: HTTP 500: oops", "log"],
+        ),
+        fails("HTML 502", [Answer::whole(502, &[], html)], "http_error", &["URL: HTTP 502: 502 Bad Gateway"]),
+        fails(
+            "context",
+            [Answer::whole(400, &[], &overflow.to_string())],
+            "context_overflow",
+            &["HTTP 400", "5000 tokens, context of 4096", "shorten the prompt"],
+        ),
+        fails(
+            "an error's body that stalls",
+            [Answer::head(500, &[]).piece("half a ").then(Act::Silence)],
+            "http_error",
+            &["HTTP 500: half a"],
+        ),
+        fails(
+            "an error's body that breaks",
+            [Answer::head(500, &[]).piece("half a ").then(Act::Reset)],
+            "http_error",
+            &["HTTP 500: half a"],
+        ),
+        fails(
+            "an endless error",
+            [Answer::head(500, &[]).then(Act::Endless(b"5\r\nhello\r\n".to_vec()))],
+            "http_error",
+            &["HTTP 500: hello"],
+        ),
+        fails(
+            "redirect",
+            [Answer::whole(308, &[("location", "https://api.example.org/v1/chat/completions")], "")],
+            "http_error",
+            &["URL: HTTP 308", "not followed", "give https://api.example.org/v1 as the endpoint"],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn an_error_body_that_trickles_is_not_waited_for() {
+    let trickle = (0..200).fold(Answer::head(400, &[]), |answer, _| answer.wait_ms(50).piece("x"));
+    let server = Server::script([trickle.end()]);
+    let worker = worker(&server, with_timers(|timers| timers.stall = Duration::from_millis(300)));
+    let started = Instant::now();
+    assert_eq!(ask(&worker).await.failed().1, "http_error");
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn what_a_server_asks_to_try_again_is_tried_again_and_nothing_else() {
+    let ok = || Answer::text("fine");
+    let error = |status| Answer::error(status, SOON, "busy");
+    play_all(vec![
+        gives("408", [error(408), ok()], "fine").posts(2),
+        gives("409", [error(409), ok()], "fine").posts(2),
+        gives("429", [error(429), ok()], "fine").posts(2),
+        gives("503, loading, then 200", [error(503), error(503), error(503), ok()], "fine").posts(4),
+        fails("503 for ever", [error(503)], "http_error", &["URL: HTTP 503: busy"]).posts(4),
+        fails("500", [error(500), ok()], "http_error", &["HTTP 500"]),
+        fails("502", [error(502), ok()], "http_error", &["HTTP 502"]),
+        fails("400", [error(400), ok()], "http_error", &["HTTP 400"]),
+        fails(
+            "an hour is not waited",
+            [Answer::error(429, &[("retry-after", "3600")], "quota"), ok()],
+            "http_error",
+            &["HTTP 429: quota; the server asks to wait 3600 s"],
+        ),
+        fails(
+            "never after the first byte",
+            [Answer::stream().delta("so far").then(Act::Reset), ok()],
+            "stream_incomplete",
+            &["URL"],
+        )
+        .text("so far"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn retry_after_is_honoured_in_every_form() {
+    let date = |ahead: u64| {
+        let then = jiff::Timestamp::try_from(SystemTime::now() + Duration::from_secs(ahead)).unwrap();
+        then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    };
+    let (past, ahead) = ("Wed, 21 Oct 2015 07:28:00 GMT".to_owned(), date(2));
+    let cases = [
+        ("retry-after-ms", "40", 40..=40),
+        ("retry-after", "0.06", 60..=60),
+        ("retry-after", "0", 0..=0),
+        ("retry-after", past.as_str(), 0..=0),
+        ("retry-after", ahead.as_str(), 500..=2000),
+        // Nothing that can be read: our own wait, 500 ms and its jitter.
+        ("retry-after", "soon", 375..=625),
+        ("retry-after", "-5", 375..=625),
+        ("x-nothing", "1", 375..=625),
+    ];
+    let checks = cases.map(|(name, value, expected)| {
+        let server =
+            Server::script([Answer::error(429, &[(name, value)], "slow down"), Answer::text("fine")]);
+        let worker = worker(&server, config());
+        let value = value.to_owned();
+        async move {
+            let ended = ask(&worker).await;
+            assert_eq!(ended.text(), "fine");
+            let retries = ended.retries();
+            let [(2, delay, "HTTP 429: slow down")] = retries[..] else { panic!("{retries:?}") };
+            assert!(expected.contains(&delay), "{name}: {value}: {delay} ms");
+            let posts = server.posts();
+            let waited = posts[1].at - posts[0].at;
+            assert!(waited >= Duration::from_millis(delay), "{name}: {value}: {waited:?}");
+        }
+    });
+    futures_util::future::join_all(checks).await;
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_tried_again_and_then_told_with_the_url() {
+    let nobody = DeadEnd::new();
+    let worker = Worker::start(config(), echo(), http(&nobody.endpoint(), None));
+    let started = Instant::now();
+    let ended = ask(&worker).await;
+    let (reason, kind, detail, _) = ended.failed();
+    assert_eq!((reason, kind), (FailReason::ConnectFailed, "connect_failed"));
+    assert!(detail.contains(&format!("no connection to {}/chat/completions", nobody.endpoint())), "{detail}");
+    assert!(detail.contains("refused") && detail.ends_with("is the server running there?"), "{detail}");
+    let attempts: Vec<u32> = ended.retries().iter().map(|(attempt, ..)| *attempt).collect();
+    assert_eq!(attempts, [2, 3, 4]);
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_resolve_is_not_tried_again() {
+    let worker = Worker::start(config(), echo(), http("http://nowhere.invalid/v1", None));
+    let ended = ask(&worker).await;
+    let (reason, _, detail, _) = ended.failed();
+    assert_eq!(reason, FailReason::ConnectFailed);
+    assert!(detail.contains("http://nowhere.invalid/v1") && detail.contains("check the address"), "{detail}");
+    assert!(ended.retries().is_empty());
+}
+
+#[tokio::test]
+async fn a_field_that_a_server_refuses_is_left_out_once_and_for_all_turns() {
+    let refused = "Unrecognized request argument supplied: stream_options";
+    let renamed = "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
+                   'max_completion_tokens' instead.";
+    let server = Server::answering(move |_, request| {
+        if request.body.get("stream_options").is_some() {
+            Answer::error(400, &[], refused)
+        } else if request.body.get("max_tokens").is_some() {
+            Answer::error(400, &[], renamed)
+        } else if request.contents("tool").is_empty() {
+            Answer::calls(&[("look", "{}")])
+        } else {
+            Answer::text("fine")
+        }
+    });
+    let mut config = config();
+    config.run.params = json!({"max_tokens": 20}).as_object().unwrap().clone();
+    let ended = ask(&worker(&server, config)).await;
+    assert_eq!(ended.text(), "fine");
+    let posts = server.posts();
+    assert_eq!(posts.len(), 4, "two refusals, then two turns");
+    for post in &posts[2..] {
+        assert_eq!(post.body["max_completion_tokens"], 20);
+        assert_eq!(post.body.get("max_tokens"), None);
+        assert_eq!(post.body.get("stream_options"), None);
+        assert_eq!(post.body["stream"], true);
+    }
+    let retries: Vec<(u32, u64)> =
+        ended.retries().iter().map(|(attempt, delay, _)| (*attempt, *delay)).collect();
+    assert_eq!(retries, [(2, 0), (3, 0)]);
+}
+
+#[tokio::test]
+async fn a_field_that_is_refused_for_ever_is_given_up() {
+    for (status, said) in [(400, "no stream_options"), (422, "max_tokens? max_completion_tokens?")] {
+        let server = Server::script([Answer::error(status, &[], said)]);
+        let mut config = config();
+        config.run.params = json!({"max_tokens": 20}).as_object().unwrap().clone();
+        let ended = ask(&worker(&server, config)).await;
+        let (_, kind, detail, _) = ended.failed();
+        assert_eq!(kind, "http_error");
+        assert!(detail.contains(said), "{detail}");
+        assert_eq!(server.posts().len(), 2, "{said}");
+    }
+    // What was not sent cannot have been refused.
+    play_all(vec![fails(
+        "max_tokens",
+        [Answer::error(422, &[], "max_tokens? max_completion_tokens?")],
+        "http_error",
+        &["HTTP 422"],
+    )])
+    .await;
+}
+
+#[tokio::test]
+async fn an_unknown_endpoint_is_refused_before_anything_is_sent() {
+    for bad in ["", "localhost:8080/v1", "ftp://host/v1", "http://", "not a url"] {
+        let error = HttpTransport::new(bad, None, Duration::from_secs(1)).unwrap_err();
+        assert!(error.contains("write http://HOST:PORT/v1"), "{bad}: {error}");
+    }
+    let server = Server::script([Answer::text("hi")]);
+    let with_slash = format!("{}/", server.endpoint());
+    let worker = Worker::start(config(), echo(), http(&with_slash, None));
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    assert_eq!(finish(&worker, &id).await.outcome.state, FinalState::Completed);
+    assert_eq!(server.posts()[0].line, "POST /v1/chat/completions");
+}

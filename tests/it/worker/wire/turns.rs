@@ -1,0 +1,78 @@
+//! Several turns of one request, and several requests at once.
+
+use std::time::Duration;
+
+use deftool::tool::ToolCall;
+use deftool::worker::{SubmitRequest, Worker};
+
+use super::super::bench::*;
+use crate::support::server::{Act, Answer, Server, call, delta, finish};
+
+/// Text of one turn must not be lost when the next one fails.
+#[tokio::test]
+async fn text_of_earlier_turns_survives_any_failure_of_a_later_one() {
+    let later = [
+        ("http_error", Answer::error(500, &[], "oops")),
+        ("empty_stream", Answer::whole(200, &[], "<p>hello</p>")),
+        ("stream_incomplete", Answer::stream().delta(" second").then(Act::Reset)),
+        ("stream_incomplete", Answer::default().then(Act::Close)),
+        ("stall_timeout", Answer::stream().delta(" second").then(Act::Silence)),
+        ("headers_timeout", Answer::silent()),
+        ("unknown_tool", Answer::chunks(&[delta(" second"), call(0, "lok", "{}"), finish("stop")])),
+        (
+            "invalid_arguments",
+            Answer::chunks(&[delta(" second"), call(0, "look", r#"{"to": 1}"#), finish("stop")]),
+        ),
+        ("invalid_arguments", Answer::chunks(&[delta(" second"), call(0, "look", "[1]"), finish("stop")])),
+    ];
+    let checks = later.map(|(kind, answer)| async move {
+        let first = Answer::chunks(&[delta("first"), call(0, "look", "{}"), finish("tool_calls")]);
+        let server = Server::script([first, answer]);
+        let config = with_timers(|timers| {
+            timers.stall = Duration::from_millis(300);
+            timers.headers = Some(Duration::from_millis(300));
+        });
+        let worker = worker(&server, config);
+        let ended = ask(&worker).await;
+        let (reason, found, detail, text) = ended.failed();
+        assert_eq!(found, kind, "{reason}: {detail}");
+        assert!(text == "first" || text == "first second", "{kind}: {text}");
+        assert_eq!(worker.in_flight(), 0);
+    });
+    futures_util::future::join_all(checks).await;
+}
+
+/// Servers close connections that idle; the next turn must not run into that.
+#[tokio::test]
+async fn a_connection_that_the_server_closed_between_two_turns_is_not_used() {
+    let called = || Answer::calls(&[("look", "{}")]);
+    let closing = || called().then(Act::Wait(Duration::from_millis(20))).then(Act::Close);
+    let server = Server::script([called(), closing(), called(), closing(), Answer::text("fine")]);
+    let slow = toolbox(FakeTools(|_: ToolCall, _| async {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        Ok(serde_json::Value::Null)
+    }));
+    let worker = Worker::start(config(), slow, http(&server.endpoint(), None));
+    assert_eq!(ask(&worker).await.text(), "fine");
+    assert_eq!(server.posts().len(), 5);
+}
+
+#[tokio::test]
+async fn requests_at_once_do_not_mix() {
+    let server = Server::answering(|_, request| {
+        let prompt = request.contents("user")[0].clone();
+        let pieces =
+            (0..20).fold(Answer::stream(), |answer, _| answer.wait_ms(1).delta(&format!("{prompt} ")));
+        pieces.chunk(&finish("stop")).done().end()
+    });
+    let mut config = config();
+    config.slots = 20;
+    config.keep_results = 20;
+    let worker = worker(&server, config);
+    let ids: Vec<String> =
+        (0..20).map(|number| worker.submit(SubmitRequest::prompt(format!("n{number}"))).unwrap()).collect();
+    for (number, id) in ids.iter().enumerate() {
+        let ended = super::super::bench::finish(&worker, id).await;
+        assert_eq!(ended.text(), format!("n{number} ").repeat(20));
+    }
+}
