@@ -50,6 +50,6 @@ fn words_in_braces_that_are_no_placeholders_are_told_and_code_is_not() {
     assert!(ended.stdout.contains("did you mean `{budget}`?"), "{}", ended.stdout);
     assert!(ended.stdout.contains("to send `{city}`, write `{{city}}`"), "{}", ended.stdout);
     // A file that is full of them is told of in moderation.
-    project.write("bios.txt", (0..1000).map(|number| format!("{{x{number}}} ")).collect::<String>());
+    project.write("bios.txt", (0..1000).map(|number| format!("{{x{number}}}")).collect::<Vec<_>>().join(" "));
     assert_eq!(project.run(&["check", "--format", "concise"]).stdout.lines().count(), 20);
 }
