@@ -53,3 +53,13 @@ fn words_in_braces_that_are_no_placeholders_are_told_and_code_is_not() {
     project.write("bios.txt", (0..1000).map(|number| format!("{{x{number}}}")).collect::<Vec<_>>().join(" "));
     assert_eq!(project.run(&["check", "--format", "concise"]).stdout.lines().count(), 20);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_bios_that_leads_out_of_the_project_is_told_with_what_helps() {
+    let (project, elsewhere) = (project("bios.txt"), Project::empty());
+    elsewhere.write("secret", "s");
+    std::os::unix::fs::symlink(elsewhere.path("secret"), project.path("bios.txt")).unwrap();
+    let ended = project.run(&["check", "--format", "concise"]);
+    assert!(ended.stdout.ends_with("/secret; put a copy into the project\n"), "{ended:?}");
+}

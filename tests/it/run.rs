@@ -94,6 +94,13 @@ fn a_prompt_comes_from_stdin_as_it_is() {
     let ended = project.run_with_stdin(&["run", "-", "--endpoint", &endpoint], " één\ntwo\n".as_bytes());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{ended:?}");
     assert_eq!(server.posts()[0].contents("user"), [" één\ntwo\n"]);
+    // More than anybody means to send is not read on and on, and what is cut off is not sent.
+    let endless = vec![b'a'; (64 << 20) + 1];
+    for arguments in [&["run", "-", "--endpoint", &endpoint][..], &["call", "count", "-"]] {
+        let ended = project.run_with_stdin(arguments, &endless);
+        assert!(ended.stderr.contains("on stdin has more than 64 MiB"), "{ended:?}");
+    }
+    assert_eq!(server.posts().len(), 1);
 }
 
 #[cfg(unix)]
