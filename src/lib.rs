@@ -16,10 +16,10 @@
 //! | [`tool`] | what a tool call is: call, outcome, error, the [`tool::ToolRunner`] trait |
 //! | [`script`] | the Luau runtime |
 //! | [`project`] | files on disk as one consistent generation |
-//! | [`chat`] | the wire of chat completions: bodies, SSE, chunks, assembly, calls written as text |
+//! | [`chat`] | the wire of chat completions and of responses: bodies, SSE, chunks, assembly, calls written as text |
 //! | [`request`] | the request machine: every decision of the loop, no IO and no clock |
-//! | [`worker`] | the tokio driver: slots, timers, transport, record and replay |
-//! | [`serve`] | servers of ours: the stub, a scripted model's server for tests |
+//! | [`worker`] | the tokio driver: slots, timers, transport, record and replay, servers of its own |
+//! | [`serve`] | the stub: a model's server for tests, by scenario or misbehaving |
 //! | `cli` | the `deftool` command, with the feature `cli` |
 //!
 //! # The main job, embedded

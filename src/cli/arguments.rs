@@ -10,20 +10,26 @@ use crate::project::{Generation, LoadedTool, unknown_tool};
 use crate::schema::ToolEntry;
 use crate::tool::{ToolError, ToolErrorKind};
 
-/// Longest text of arguments that is read from stdin, in bytes.
+/// Longest text that is read from stdin, in bytes.
 const MAX_STDIN: u64 = 64 << 20;
+
+/// The text on stdin; `what` it is, for what is said where it cannot be had.
+pub(super) fn read_stdin(what: &str) -> Result<String, String> {
+    let mut text = String::new();
+    match std::io::stdin().take(MAX_STDIN + 1).read_to_string(&mut text) {
+        Err(error) => Err(format!("{what} on stdin cannot be read: {error}")),
+        Ok(_) if text.len() as u64 > MAX_STDIN => Err(format!("{what} on stdin has more than 64 MiB")),
+        Ok(_) => Ok(text),
+    }
+}
 
 /// The text of arguments: itself, or what stdin holds for `-`.
 pub(super) fn read_text(name: &str, text: &str) -> Result<String, ToolError> {
-    if text != "-" {
-        return Ok(text.to_owned());
+    if text == "-" {
+        read_stdin(&format!("the text of the arguments of `{name}`")).map_err(invalid)
+    } else {
+        Ok(text.to_owned())
     }
-    let mut text = String::new();
-    std::io::stdin()
-        .take(MAX_STDIN)
-        .read_to_string(&mut text)
-        .map_err(|error| invalid(format!("the arguments of `{name}` on stdin cannot be read: {error}")))?;
-    Ok(text)
 }
 
 /// The arguments that `text` holds, valid under the schema of `entry`.

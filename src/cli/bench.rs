@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::args::{BenchOptions, Isolate};
 use super::call::{bytes, peak};
+use super::interrupt::end_when_interrupted;
 use super::output::{clean, print, print_json, say, say_kind};
 use super::test::effects;
 use super::trust::ProjectTrust;
@@ -102,6 +103,7 @@ pub(super) fn run(options: &BenchOptions) -> Result<Exit, CliError> {
     let scripts = engine::start_quiet(&options.scripts)?;
     let runner =
         GenerationRunner { generation: Arc::clone(&generation), scripts, trust: trust.of(&generation) };
+    end_when_interrupted().map_err(CliError::Runtime)?;
     match bench.measure(&runner)? {
         Ok(report) => {
             report.print(options.json);

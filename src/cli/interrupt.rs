@@ -43,6 +43,25 @@ impl Signals {
     }
 }
 
+/// The exit code of a command that was ended so.
+pub(super) const CODE: u8 = 130;
+
+/// From now on that ends the process at once, with the programs of its scripts: for work that cannot be stopped otherwise.
+pub(super) fn end_when_interrupted() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut signals = {
+        let _entered = runtime.enter();
+        Signals::listen()?
+    };
+    let wait = move || {
+        runtime.block_on(signals.next());
+        crate::script::kill_programs();
+        std::process::exit(i32::from(CODE));
+    };
+    std::thread::Builder::new().name(String::from("deftool-interrupt")).spawn(wait)?;
+    Ok(())
+}
+
 /// As Linux tells it; elsewhere it is taken for not ignored.
 #[cfg(unix)]
 fn is_hangup_ignored() -> bool {

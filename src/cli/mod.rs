@@ -68,7 +68,7 @@ impl From<Exit> for ExitCode {
             Exit::Clean => 0,
             Exit::Failed => 1,
             Exit::NotAttempted => 2,
-            Exit::Interrupted => 130,
+            Exit::Interrupted => interrupt::CODE,
         })
     }
 }

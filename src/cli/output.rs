@@ -1,19 +1,24 @@
 //! Writing to a terminal, a file or a pipe.
 //!
 //! What cannot be written to stdout is remembered and told once, at the end; a reader that went away is no error, as
-//! in `deftool check | head`.
+//! in `deftool check | head`. Where both streams go to one place, what is said begins a line of its own.
 
-use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
-use std::sync::OnceLock;
+use std::io::{BufWriter, ErrorKind, IsTerminal, Stderr, Stdout, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, OnceLock};
 
 use serde::Serialize;
 
 use super::args::Color;
+use super::spinner;
 use crate::diagnostic::{Diagnostic, Summary, render};
 use crate::text::{Sources, count, is_control};
 
 /// The first error of writing to stdout.
 static STDOUT_ERROR: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Whether the last that [`print`] wrote was no line end; changed by who holds stdout.
+static IS_MID_LINE: AtomicBool = AtomicBool::new(false);
 
 fn note(written: std::io::Result<()>) {
     if let Err(error) = written {
@@ -42,8 +47,55 @@ pub(super) fn stdout_error() -> Option<&'static std::io::Error> {
 
 /// Writes to stdout, as it is.
 pub(super) fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
+    print_to(&mut std::io::stdout().lock(), text);
+}
+
+fn print_to(out: &mut StdoutLock<'_>, text: &str) {
+    if let Some(last) = text.as_bytes().last() {
+        IS_MID_LINE.store(*last != b'\n', Ordering::Relaxed);
+    }
     note(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Ends the line on stdout, if one has begun.
+pub(super) fn end_line() {
+    let mut out = std::io::stdout().lock();
+    if IS_MID_LINE.load(Ordering::Relaxed) {
+        print_to(&mut out, "\n");
+    }
+}
+
+/// Whether what is said now would stand behind text on stdout.
+pub(super) fn is_mid_line() -> bool {
+    IS_MID_LINE.load(Ordering::Relaxed) && *STREAMS_MEET
+}
+
+/// What is said next begins a line. Where stdout goes elsewhere, nothing of it is changed.
+pub(super) fn begin_line() {
+    if *STREAMS_MEET {
+        end_line();
+    }
+}
+
+/// Whether stdout and stderr go to one place: a terminal, or one pipe or file.
+static STREAMS_MEET: LazyLock<bool> = LazyLock::new(|| {
+    let (out, err) = (std::io::stdout(), std::io::stderr());
+    (out.is_terminal() && err.is_terminal()) || is_one_file(&out, &err)
+});
+
+#[cfg(unix)]
+fn is_one_file(out: &Stdout, err: &Stderr) -> bool {
+    let place = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+    match (rustix::fs::fstat(out), rustix::fs::fstat(err)) {
+        (Ok(out), Ok(err)) => place(out) == place(err),
+        (Ok(_) | Err(_), _) => false,
+    }
+}
+
+/// What std tells of files there does not tell.
+#[cfg(not(unix))]
+fn is_one_file(_: &Stdout, _: &Stderr) -> bool {
+    false
 }
 
 /// Writes one text after the other to stdout, a good many at a time.
@@ -70,8 +122,11 @@ pub(super) fn print_painted(text: &str) {
 
 /// Writes a line to stderr.
 pub(super) fn say(text: &str) {
-    let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "{text}");
+    begin_line();
+    spinner::aside(|| {
+        let mut err = anstream::stderr().lock();
+        let _ = writeln!(err, "{text}");
+    });
 }
 
 /// Says an error in one line, and what follows it.
@@ -93,6 +148,7 @@ pub(super) fn print_findings(findings: &[Diagnostic], sources: &Sources) {
 
 /// Writes findings, as people read them, to stderr.
 pub(super) fn say_findings(findings: &[Diagnostic], sources: &Sources) {
+    begin_line();
     let mut err = anstream::stderr().lock();
     let _ = write_findings(&mut err, findings, sources);
 }
@@ -161,7 +217,7 @@ pub(super) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Whether the text on stdout shares its screen with what is said on stderr.
+/// Whether what is on stdout is obeyed by a terminal.
 pub(super) fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }

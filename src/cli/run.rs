@@ -1,11 +1,11 @@
 //! `deftool run`: one request through a worker.
 
-use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::approve::Approver;
 use super::args::RunOptions;
+use super::arguments::read_stdin;
 use super::output::{clean, say, say_error};
 use super::secrets::secrets;
 use super::worker::{self, Chosen, Follower, Interrupts, api_key, close, connect};
@@ -90,10 +90,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
 fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
     let Some(prompt) = &options.prompt else { return Ok(None) };
     let (text, place) = if prompt == "-" {
-        let mut text = String::new();
-        let read = std::io::stdin().read_to_string(&mut text);
-        read.map_err(|error| CliError::Usage(format!("the prompt on stdin cannot be read: {error}")))?;
-        (text, " on stdin")
+        (read_stdin("the prompt").map_err(CliError::Usage)?, " on stdin")
     } else {
         (prompt.clone(), "")
     };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::output::{
-    clean, cut, print, print_json, print_text, say, say_kind, stderr_is_terminal, stdout_is_terminal,
+    begin_line, clean, cut, end_line, is_mid_line, print_json, print_text, say, say_kind, stderr_is_terminal,
 };
 use super::spinner::Spinner;
 use crate::request::{Event, FailReason, FinalState, FinishReason, Outcome};
@@ -21,15 +21,13 @@ pub(super) fn show_json(event: &Event) {
 /// Shows events as they come.
 pub(super) struct Show {
     spinner: Option<Spinner>,
-    /// Whether the last thing on stdout was not a line end.
-    mid_line: bool,
     /// Calls that are not answered yet, as they are shown, by id.
     calls: HashMap<String, String>,
 }
 
 impl Show {
     pub(super) fn new() -> Self {
-        Self { spinner: None, mid_line: false, calls: HashMap::new() }
+        Self { spinner: None, calls: HashMap::new() }
     }
 
     pub(super) fn event(&mut self, event: &Event) {
@@ -40,7 +38,6 @@ impl Show {
             Event::Text { text } => {
                 self.stop_waiting();
                 print_text(text);
-                self.mid_line = !text.ends_with('\n');
             }
             Event::ToolCall { id, name, arguments } => {
                 self.calls.insert(id.clone(), format!("{} {}", clean(name), shown(arguments)));
@@ -82,16 +79,12 @@ impl Show {
             _ => return,
         };
         self.stop_waiting();
-        // In a file or a pipe the text stays as it is.
-        if stdout_is_terminal() {
-            self.end_line();
-        }
         say(&text);
     }
 
     fn finish(&mut self, outcome: &Outcome) {
         self.stop_waiting();
-        self.end_line();
+        end_line();
         for signal in &outcome.signals {
             say(&format!("signal {} {}", clean(&signal.tool_name), shown(&signal.arguments)));
         }
@@ -120,20 +113,12 @@ impl Show {
     /// Makes room for a question: nothing moves, and the next thing that is said begins a line.
     pub(super) fn make_room(&mut self) {
         self.stop_waiting();
-        if stdout_is_terminal() {
-            self.end_line();
-        }
-    }
-
-    fn end_line(&mut self) {
-        if std::mem::take(&mut self.mid_line) {
-            print("\n");
-        }
+        begin_line();
     }
 
     fn wait(&mut self, what: &str) {
         // A spinner on the line that text is being written to would be in its way.
-        if !stderr_is_terminal() || self.mid_line {
+        if !stderr_is_terminal() || is_mid_line() {
             return;
         }
         match &self.spinner {

@@ -1,15 +1,16 @@
 //! The file that a worker's `:bios` names.
 //!
 //! It is read when a worker starts, and by a check to say what would be wrong then. Like a script it must lie in the project:
-//! what is in it goes to a server.
+//! what is in it goes to a server. What its braces mean is said in [`crate::spec::bios_pieces`].
 
+use std::collections::HashSet;
 use std::path::{Component, Path};
 
 use super::load::Load;
 use super::outside::refuse_outside;
 use super::read::read_regular;
 use super::rules;
-use crate::spec::{BIOS_PLACEHOLDERS, WorkerSpec, nearest};
+use crate::spec::{BiosPiece, Placeholder, WorkerSpec, bios_pieces, nearest};
 use crate::text::Location;
 
 /// A BIOS larger than this is none, in bytes: it is sent with every turn.
@@ -37,16 +38,18 @@ pub fn read_bios(root: &Path, worker: &WorkerSpec) -> Result<Option<String>, Str
     String::from_utf8(bytes).map(Some).map_err(|_| told("it is not UTF-8"))
 }
 
-/// Workers whose BIOS cannot be had, or means something else by its braces than is there.
+/// Workers whose BIOS cannot be had, or has words in braces that are no placeholders.
 pub(super) fn tell_bios(load: &mut Load) {
     for worker in &mut load.workers {
         let (Some(source), Some(named)) = (worker.source, &worker.bios) else { continue };
         let Some(root) = load.roots.get(&source) else { continue };
         let at = Location { source, span: named.span };
         match read_bios(root, worker) {
-            Ok(Some(text)) => load.findings.extend(mistaken(&text).into_iter().map(|(line, word, meant)| {
-                rules::bios_placeholder::finding(at, &named.value, line, word, meant)
-            })),
+            Ok(Some(text)) => load.findings.extend(
+                unknown(&text)
+                    .into_iter()
+                    .map(|unknown| rules::bios_placeholder::finding(at, &named.value, &unknown)),
+            ),
             Ok(None) => {}
             Err(why) => {
                 load.findings.push(rules::bios_file::finding(at, &why));
@@ -56,19 +59,41 @@ pub(super) fn tell_bios(load: &mut Load) {
     }
 }
 
-/// Words in braces that are nearly a placeholder, with their lines.
-fn mistaken(text: &str) -> Vec<(usize, &str, &'static str)> {
+/// So many are told of one file: it is full of code.
+const MAX_UNKNOWN: usize = 20;
+
+/// A word in braces that is sent as it is, and may not be meant to be.
+pub(super) struct Unknown<'t> {
+    /// From 1.
+    pub(super) line: usize,
+    pub(super) word: &'t str,
+    /// The placeholder that it nearly is.
+    pub(super) meant: Option<&'static str>,
+}
+
+/// The words in braces that are no placeholder, each once. After a `$`, a backslash or a word, braces are those of some code,
+/// unless what they hold is nearly a placeholder.
+fn unknown(text: &str) -> Vec<Unknown<'_>> {
     let mut found = Vec::new();
+    let mut seen = HashSet::new();
     for (index, line) in text.lines().enumerate() {
-        for piece in line.split('{').skip(1) {
-            let Some((word, _)) = piece.split_once('}') else { continue };
-            let is_word =
-                !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-            if is_word
-                && !BIOS_PLACEHOLDERS.contains(&word)
-                && let Some(meant) = nearest(word, BIOS_PLACEHOLDERS)
-            {
-                found.push((index + 1, word, meant));
+        let mut before = "";
+        for piece in bios_pieces(line) {
+            match piece {
+                BiosPiece::Text(plain) => before = plain,
+                BiosPiece::Placeholder(_) => before = "",
+                BiosPiece::Unknown(word) => {
+                    let is_code =
+                        before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '$' | '\\' | '_'));
+                    let meant = nearest(word, Placeholder::ALL.map(Placeholder::as_str));
+                    if (meant.is_some() || !is_code) && seen.insert(word) {
+                        found.push(Unknown { line: index + 1, word, meant });
+                    }
+                    before = "}";
+                }
+            }
+            if found.len() >= MAX_UNKNOWN {
+                return found;
             }
         }
     }

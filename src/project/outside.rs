@@ -1,4 +1,4 @@
-//! Scripts, modules and tests that a link leads out of their project.
+//! Scripts, modules, tests and BIOS files that a link leads out of their project.
 //!
 //! Whoever loads a project has agreed to what is in it. A link in a clone may lead to any file, and what a script returns
 //! goes to a model: a module of secrets would be read without a permission. So a file counts only where it lies in the
@@ -8,7 +8,7 @@
 use std::io::{Error, Result};
 use std::path::{Component, Path};
 
-use super::discover::{lib_folder, scripts_folder};
+use super::discover::{is_script, lib_folder, scripts_folder};
 
 /// Refuses the file at `path` of the project at `root` where it lies elsewhere. What is not there is not refused.
 ///
@@ -26,8 +26,9 @@ pub(super) fn refuse_outside(root: &Path, path: &Path) -> Result<()> {
     if is_beneath(root) || folders.iter().any(|folder| is_beneath(folder)) {
         return Ok(());
     }
+    let or_else = if is_script(path) { ", or link the whole folder `scripts`" } else { "" };
     Err(Error::other(format!(
-        "it leads out of the project, to {}; put a copy into the project, or link the whole folder `scripts`",
+        "it leads out of the project, to {}; put a copy into the project{or_else}",
         real.display()
     )))
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::schema::{ToolKind, ToolSet};
-use crate::spec::BudgetUnit;
+use crate::spec::{BiosPiece, BudgetUnit, Placeholder, bios_pieces};
 
 /// Which part of the BIOS is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,9 +52,8 @@ pub trait BiosProvider: std::fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BiosV1;
 
-/// A BIOS from a text of the user's with `{worker}`, `{time}`, `{zone}`, `{budget}`, `{exit_tools}` and
-/// `{call_convention}`. Lines that hold `{budget}` are the ones that change. A convention that must be told and
-/// has no place is told at the end.
+/// A BIOS from a text of the user's with [`Placeholder`]s. Lines that hold `{budget}` are the ones that change. A convention
+/// that must be told and has no place is told at the end.
 #[derive(Debug, Clone)]
 pub struct BiosTemplate {
     /// The text.
@@ -102,30 +101,42 @@ impl BiosProvider for BiosV1 {
 impl BiosProvider for BiosTemplate {
     fn bios(&self, context: &BiosContext<'_>) -> String {
         let convention = if context.call_convention { convention(context) } else { String::new() };
+        let holds =
+            |text: &str, wanted| bios_pieces(text).any(|piece| piece == BiosPiece::Placeholder(wanted));
         let mut lines: Vec<String> = self
             .text
             .lines()
             .filter(|line| match context.part {
                 BiosPart::Whole => true,
-                BiosPart::Head => !line.contains("{budget}"),
-                BiosPart::Tail => line.contains("{budget}"),
+                BiosPart::Head => !holds(line, Placeholder::Budget),
+                BiosPart::Tail => holds(line, Placeholder::Budget),
             })
-            .map(|line| {
-                // The convention last: it holds braces and the tools' own words.
-                line.replace("{worker}", context.worker)
-                    .replace("{time}", context.local_time)
-                    .replace("{zone}", context.zone)
-                    .replace("{budget}", &context.budget_left.to_string())
-                    .replace("{exit_tools}", &exit_tools(context))
-                    .replace("{call_convention}", &convention)
-            })
+            .map(|line| filled(line, context, &convention))
             .collect();
-        let has_place = self.text.contains("{call_convention}");
+        let has_place = holds(&self.text, Placeholder::CallConvention);
         if context.part != BiosPart::Tail && !has_place && !convention.is_empty() {
             lines.push(convention);
         }
         lines.join("\n").trim().to_owned()
     }
+}
+
+/// `line` with its placeholders replaced; what they are replaced by is not looked at again.
+fn filled(line: &str, context: &BiosContext<'_>, convention: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    for piece in bios_pieces(line) {
+        match piece {
+            BiosPiece::Text(plain) => text.push_str(plain),
+            BiosPiece::Unknown(word) => text.extend(["{", word, "}"]),
+            BiosPiece::Placeholder(Placeholder::Worker) => text.push_str(context.worker),
+            BiosPiece::Placeholder(Placeholder::Time) => text.push_str(context.local_time),
+            BiosPiece::Placeholder(Placeholder::Zone) => text.push_str(context.zone),
+            BiosPiece::Placeholder(Placeholder::Budget) => text.push_str(&context.budget_left.to_string()),
+            BiosPiece::Placeholder(Placeholder::ExitTools) => text.push_str(&exit_tools(context)),
+            BiosPiece::Placeholder(Placeholder::CallConvention) => text.push_str(convention),
+        }
+    }
+    text
 }
 
 fn unit(context: &BiosContext<'_>) -> &'static str {

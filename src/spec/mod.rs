@@ -3,6 +3,7 @@
 //! In goes the text of one file, out come its [`Definitions`] and findings. A tool with an error is kept, marked
 //! as not valid, so that everything after it still knows its name. Nothing here reads a file or looks at a script.
 
+mod bios;
 pub(crate) mod confirm;
 pub(crate) mod form;
 mod format;
@@ -20,6 +21,7 @@ mod units;
 mod value;
 mod worker;
 
+pub use bios::{BiosPiece, Placeholder, bios_pieces};
 pub use confirm::Confirm;
 pub(crate) use confirm::testable_members;
 pub use form::form_of_tool;
@@ -37,8 +39,7 @@ pub use tool::{Argument, Effect, TargetOverride, Tool, ToolKind};
 pub use units::{parse_bytes, parse_duration};
 pub use value::ToolValueError;
 pub use worker::{
-    Api, BIOS_PLACEHOLDERS, BiosBudget, BudgetUnit, Dialect, Fallback, OnFailure, ServerSpec, SystemMessages,
-    Timers, WorkerSpec,
+    Api, BiosBudget, BudgetUnit, Dialect, Fallback, OnFailure, ServerSpec, SystemMessages, Timers, WorkerSpec,
 };
 
 use crate::text::Span;

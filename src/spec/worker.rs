@@ -109,11 +109,6 @@ pub enum BiosBudget {
     Tail,
 }
 
-/// What stands in braces in a BIOS file and is replaced: the worker's name, time and zone at submit, units of tool budget
-/// left, the names of the exit tools, how to write a call as text.
-pub const BIOS_PLACEHOLDERS: [&str; 6] =
-    ["worker", "time", "zone", "budget", "exit_tools", "call_convention"];
-
 /// The driver's timers. `None`: the default of the situation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timers {

@@ -7,6 +7,7 @@
 //! `lexpr`'s own reader does not carry the language (it has no offsets, loses comments, misreads `1+`, `1e3`,
 //! `"\x41"` and `#'f`, and its span API is quadratic); here it stands at the edge only.
 
+mod atom;
 mod closers;
 mod escape;
 mod fold;

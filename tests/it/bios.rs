@@ -10,14 +10,14 @@ fn project(bios: &str) -> Project {
 #[test]
 fn a_bios_file_is_the_first_system_message_with_its_placeholders_filled() {
     let project = project("bios.txt");
-    project.write("bios.txt", "I am {worker}.\nLeft: {budget}. {unknown}\n");
+    project.write("bios.txt", "I am {worker}, in braces {{worker}}.\nLeft: {budget}. {unknown}\n");
     let server = Server::script([Answer::text("hi")]);
     let endpoint = server.endpoint();
     let ended = project.run(&["run", "hello", "--endpoint", &endpoint]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let first = server.posts()[0].body["messages"][0].clone();
     assert_eq!(first["role"], "system");
-    assert_eq!(first["content"], "I am w.\nLeft: 3. {unknown}");
+    assert_eq!(first["content"], "I am w, in braces {worker}.\nLeft: 3. {unknown}");
 }
 
 #[test]
@@ -32,4 +32,34 @@ fn a_bios_that_cannot_be_had_stops_the_run_and_is_a_finding() {
         let ended = project.run(&["check", "--format", "concise"]);
         assert!(ended.stdout.contains("error[DT320]") && ended.stdout.contains(told), "{name}: {ended:?}");
     }
+}
+
+#[test]
+fn words_in_braces_that_are_no_placeholders_are_told_and_code_is_not() {
+    let project = project("bios.txt");
+    let code = "{\"tool\": \"x\", \"arguments\": {}} {\"a\":{\"b\":1}} ${HOME} \\emph{it} f{x} {1} {a b} {é} {{city}} {budget}\n";
+    project.write("bios.txt", format!("{code}Left: {{bugdet}}.\nIn {{city}}, {{city}} and ${{tyme}}.\n"));
+    let ended = project.run(&["check", "--format", "concise"]);
+    assert_eq!(
+        ended.stdout,
+        "specs/worker.eld:1:28: warning[DT321]: bios.txt:2: `{bugdet}` is no placeholder and is sent as it is\n\
+         specs/worker.eld:1:28: warning[DT321]: bios.txt:3: `{city}` is no placeholder and is sent as it is\n\
+         specs/worker.eld:1:28: warning[DT321]: bios.txt:3: `{tyme}` is no placeholder and is sent as it is\n"
+    );
+    let ended = project.run(&["check"]);
+    assert!(ended.stdout.contains("did you mean `{budget}`?"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("to send `{city}`, write `{{city}}`"), "{}", ended.stdout);
+    // A file that is full of them is told of in moderation.
+    project.write("bios.txt", (0..1000).map(|number| format!("{{x{number}}}")).collect::<Vec<_>>().join(" "));
+    assert_eq!(project.run(&["check", "--format", "concise"]).stdout.lines().count(), 20);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_bios_that_leads_out_of_the_project_is_told_with_what_helps() {
+    let (project, elsewhere) = (project("bios.txt"), Project::empty());
+    elsewhere.write("secret", "s");
+    std::os::unix::fs::symlink(elsewhere.path("secret"), project.path("bios.txt")).unwrap();
+    let ended = project.run(&["check", "--format", "concise"]);
+    assert!(ended.stdout.ends_with("/secret; put a copy into the project\n"), "{ended:?}");
 }

@@ -143,6 +143,30 @@ fn time_is_bounded() {
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
+/// After the first call the system no longer ends the command by itself, and an exit tool waits for nothing.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_is_heard_between_calls() {
+    use std::io::{BufRead, BufReader};
+
+    let project = Project::empty();
+    project.write(
+        "specs/a.eld",
+        r#"(deftool :name "spin" :description "Never end." :timeout "50ms" :args ())
+(deftool :name "keep" :description "Keep it." :allow (:write ["out"]) :args ())
+(defexit :name "last" :description "Over." :args ((:name "n" :type integer :description "Any.")))"#,
+    );
+    project.write("scripts/spin.lua", "return function() while true do end end");
+    project.write("scripts/keep.lua", "return function() end");
+    let mut child = project.spawn(&["test", "--fuzz", "--cases", "4000000000", "--fuzz-time", "10m"]);
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().starts_with("left out: keep")));
+    // Only the exit tool is left.
+    let interrupt = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
 /// Valid arguments are valid and differ, wrong ones are refused, whatever the schema says.
 #[test]
 fn schemas_of_many_kinds() {

@@ -168,6 +168,11 @@ fn init_keeps_what_is_there() {
     let folder = folder_with(&[("scripts/word_count.lua", b"mine"), ("notes.txt", b""), ("file/specs", b"")]);
     let ended = deftool(folder.path(), &["init"]);
     assert_eq!(ended.code, 0, "{}", ended.err);
+    // Files of this folder are called as they are typed.
+    let said = "created  specs/tools.eld\nkept     scripts/word_count.lua\ncreated  specs/worker.eld\ncreated  .gitignore\nnext:    deftool check ";
+    assert!(ended.err.starts_with(said), "{}", ended.err);
+    let ended = deftool(folder.path(), &["init", "my agent"]);
+    assert!(ended.err.contains("next:    cd 'my agent' && deftool check "), "{}", ended.err);
     assert_eq!(fs::read_to_string(folder.path().join("scripts/word_count.lua")).unwrap(), "mine");
     let ended = deftool(folder.path(), &["init"]);
     assert!(ended.code == 2 && ended.err.contains("is a project already"), "{}", ended.err);

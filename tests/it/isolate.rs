@@ -117,23 +117,44 @@ fn nothing_is_left_when_the_command_is_stopped_or_killed() {
     }
 }
 
+/// A tool that waits for a program.
+fn waits(project: &Project) {
+    let spec = "(deftool :name \"waits\" :description \"Waits.\" :timeout \"60s\" :allow (:run [\"sleep\"]) :args ())\n";
+    project.write("specs/waits.eld", spec);
+    project.write("scripts/waits.lua", "return function() process.run({ 'sleep', '3041.5' }) end\n");
+}
+
+fn program_of(host: u32) -> u32 {
+    wait_for(|| {
+        children(host).into_iter().find(|id| {
+            std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line == b"sleep\x003041.5\x00")
+        })
+    })
+}
+
 /// A program that a script runs, and its host, when the command can do nothing for them any more.
 #[test]
 fn nothing_that_a_script_started_outlives_a_command_that_is_killed() {
     let project = project();
-    let spec = "(deftool :name \"waits\" :description \"Waits.\" :timeout \"60s\" :allow (:run [\"sleep\"]) :args ())\n";
-    project.write("specs/waits.eld", spec);
-    project.write("scripts/waits.lua", "return function() process.run({ 'sleep', '3041.5' }) end\n");
+    waits(&project);
     let command = project.spawn(&["call", "waits", "--isolate", "process", "--trust"]);
     let host = host_of(&command);
-    let program = wait_for(|| {
-        children(host).into_iter().find(|id| {
-            std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line == b"sleep\x003041.5\x00")
-        })
-    });
+    let program = program_of(host);
     signal(command.id(), "-KILL");
     Ended::of(command.wait_with_output().unwrap());
     wait_for(|| is_gone(host));
+    wait_for(|| is_gone(program));
+}
+
+/// A bench calls on its own thread, where nothing is waited for beside it.
+#[test]
+fn a_bench_that_is_interrupted_takes_its_program_along() {
+    let project = project();
+    waits(&project);
+    let command = project.spawn(&["bench", "waits", "--trust", "--yes"]);
+    let program = program_of(command.id());
+    signal(command.id(), "-INT");
+    assert_eq!(Ended::of(command.wait_with_output().unwrap()).code, Some(130));
     wait_for(|| is_gone(program));
 }
 

@@ -36,6 +36,56 @@ fn stdout_is_the_text_and_stderr_everything_said_about_it() {
     assert_eq!(server.posts()[0].body["model"], "scripted", "the server's first model");
 }
 
+/// Text that a line is said behind: a turn with a log line and a call, and a turn that ends.
+#[cfg(unix)]
+fn interrupted_text() -> (Project, Server) {
+    let project = Project::new();
+    project.write("scripts/count.lua", "return function(text, times) log.info('counting') return 3 end\n");
+    let first = [delta("Let me see. "), call(0, "count", r#"{"text": "abc"}"#), finish("tool_calls")];
+    let server = Server::script([Answer::chunks(&first), Answer::text("Three.")]);
+    (project, server)
+}
+
+#[cfg(unix)]
+#[test]
+fn where_both_streams_meet_what_is_said_begins_a_line() {
+    let (project, server) = interrupted_text();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut command = project.command(&["run", "hello", "--endpoint", &server.endpoint()]);
+    command.stdin(std::process::Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    reader.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[1]), (4, "Let me see. ", "info: count: counting"), "{said}");
+    assert!(lines[2].starts_with("tool   count ") && lines[3] == "Three." && said.ends_with('\n'), "{said}");
+    // Elsewhere stdout is the text alone.
+    let (project, server) = interrupted_text();
+    let ended = run(&project, &server, &[]);
+    assert_eq!(ended.stdout, "Let me see. Three.\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_script_logs_in_lines_of_its_own_beside_what_moves() {
+    let project = Project::new();
+    let body = "for step = 1, 3 do task.wait(0.2) log.info('step ' .. step) end return 3";
+    project.write("scripts/count.lua", format!("return function(text, times) {body} end\n"));
+    let first = [delta("Let me see.\n"), call(0, "count", r#"{"text": "abc"}"#), finish("tool_calls")];
+    let server = Server::script([Answer::chunks(&first), Answer::text("Three.")]);
+    let endpoint = server.endpoint();
+    let ended = Terminal::start(&project, &["run", "hello", "--endpoint", &endpoint], Piped::Nothing).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("count is running"), "{:?}", ended.stderr);
+    for step in 1..=3 {
+        // What moved was taken off its line first.
+        let line = format!("\r\u{1b}[2Kinfo: count: step {step}\r\n");
+        assert!(ended.stderr.contains(&line), "{:?}", ended.stderr);
+    }
+}
+
 #[test]
 fn a_prompt_comes_from_stdin_as_it_is() {
     let project = Project::new();
@@ -44,6 +94,13 @@ fn a_prompt_comes_from_stdin_as_it_is() {
     let ended = project.run_with_stdin(&["run", "-", "--endpoint", &endpoint], " één\ntwo\n".as_bytes());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{ended:?}");
     assert_eq!(server.posts()[0].contents("user"), [" één\ntwo\n"]);
+    // More than anybody means to send is not read on and on, and what is cut off is not sent.
+    let endless = vec![b'a'; (64 << 20) + 1];
+    for arguments in [&["run", "-", "--endpoint", &endpoint][..], &["call", "count", "-"]] {
+        let ended = project.run_with_stdin(arguments, &endless);
+        assert!(ended.stderr.contains("on stdin has more than 64 MiB"), "{ended:?}");
+    }
+    assert_eq!(server.posts().len(), 1);
 }
 
 #[cfg(unix)]

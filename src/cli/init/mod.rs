@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::args::InitOptions;
-use super::output::say;
+use super::output::{clean, say};
 use super::{CliError, Exit, locate};
 use crate::project::{Load, load_specs, resolve_inputs};
 use crate::text::Location;
@@ -47,7 +47,7 @@ pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {
     if !is_project {
         create(folder, &COMMON)?;
     }
-    let there = if folder == Path::new(".") { String::new() } else { format!("cd {} && ", folder.display()) };
+    let there = if is_here(folder) { String::new() } else { format!("cd {} && ", for_shell(folder)) };
     let call = if options.toolbox {
         r#"calculate '{"expression": "2 ^ 10"}'"#
     } else {
@@ -89,13 +89,32 @@ fn create(folder: &Path, files: &[(&str, &str)]) -> Result<(), CliError> {
     for (name, content) in files {
         let path = folder.join(name);
         if path.exists() {
-            say(&format!("kept     {}", path.display()));
+            say(&format!("kept     {}", shown(folder, name)));
             continue;
         }
         write_file(&path, content)?;
-        say(&format!("created  {}", path.display()));
+        say(&format!("created  {}", shown(folder, name)));
     }
     Ok(())
+}
+
+fn is_here(folder: &Path) -> bool {
+    folder == Path::new(".")
+}
+
+/// What a file of the project is called from here.
+fn shown(folder: &Path, name: &str) -> String {
+    if is_here(folder) { name.to_owned() } else { clean(&folder.join(name).display().to_string()) }
+}
+
+/// A path as a shell takes it.
+fn for_shell(path: &Path) -> String {
+    let path = clean(&path.display().to_string());
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:\\".contains(c);
+    if path.starts_with('-') || !path.chars().all(is_plain) {
+        return format!("'{}'", path.replace('\'', r"'\''"));
+    }
+    path
 }
 
 /// Writes a new file and the folders it needs.

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
 
 use super::super::args::{FuzzOptions, TestOptions};
-use super::super::interrupt::interrupted;
+use super::super::interrupt::Signals;
 use super::super::output::say;
 use super::super::trust::ProjectTrust;
 use super::super::{CliError, Exit, Place as Start, engine};
@@ -62,6 +62,10 @@ pub(super) fn run(options: &TestOptions, place: &Start) -> Result<Exit, CliError
     let is_run = |tool: &&LoadedTool| options.fuzzing.fuzz_all || effects(&tool.tool.permissions).is_empty();
     let trusted = settle(&loaded, chosen.iter().copied().filter(is_run), options.scripts.trust)?;
     let scripts = engine::start_quiet(&options.scripts)?;
+    let signals = {
+        let _entered = runtime.enter();
+        Signals::listen().map_err(CliError::Runtime)?
+    };
     let mut fuzzing = Fuzzing {
         options: &options.fuzzing,
         seed,
@@ -70,6 +74,7 @@ pub(super) fn run(options: &TestOptions, place: &Start) -> Result<Exit, CliError
         loaded: &loaded,
         trusted,
         summary: FuzzSummary { seed, ..FuzzSummary::default() },
+        signals,
         is_interrupted: false,
         unended: 0,
     };
@@ -138,6 +143,8 @@ struct Fuzzing<'f> {
     /// By the folders of the projects.
     trusted: BTreeMap<&'f Path, Trust>,
     summary: FuzzSummary,
+    /// Heard between calls, too.
+    signals: Signals,
     is_interrupted: bool,
     /// Calls of this tool that did not end in the time that they have here, and have more elsewhere.
     unended: usize,
@@ -212,6 +219,7 @@ impl Fuzzing<'_> {
         self.unended = 0;
         for number in 0..self.options.cases as usize {
             let is_enough = found.len() >= MAX_FAILURES || timeouts + self.unended >= MAX_TIMEOUTS;
+            self.look_for_interrupts();
             if Instant::now() >= deadline || is_enough || self.is_interrupted {
                 break;
             }
@@ -270,6 +278,17 @@ impl Fuzzing<'_> {
         found
     }
 
+    /// An exit tool is held against its schema alone, without a call that would be waited for.
+    fn look_for_interrupts(&mut self) {
+        self.is_interrupted |= self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = self.signals.next() => true,
+                () = tokio::task::yield_now() => false,
+            }
+        });
+    }
+
     fn trust_of(&self, tool: &LoadedTool) -> Trust {
         let root = self.loaded.root_of(tool.tool.source);
         let nothing = || Trust::Only(Arc::default());
@@ -299,7 +318,7 @@ impl Fuzzing<'_> {
         let ended = self.runtime.block_on(async {
             tokio::select! {
                 ended = self.scripts.call(Arc::clone(script), call, context) => Some(ended),
-                _ = interrupted() => None,
+                () = self.signals.next() => None,
             }
         });
         let Some(ended) = ended else {

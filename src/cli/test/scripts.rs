@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::args::TestOptions;
-use super::super::interrupt::interrupted;
+use super::super::interrupt::{self, interrupted};
 use super::super::trust::ProjectTrust;
 use super::super::{CliError, arguments, script_log};
 use super::run::{Failure, Kind, Place, TestResult, TestRun};
@@ -19,9 +19,6 @@ use crate::tool::{ToolError, ToolErrorKind};
 
 /// Stack of a thread that runs tests: a tool runs on the stack of the test that calls it, and fakes may go round.
 const STACK: usize = 32 << 20;
-
-/// The exit code of a command that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
 
 /// Runs the tests of `files`, of the project at `root`.
 pub(super) fn run(
@@ -202,7 +199,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
                     // Tests are not waited for; what they wrote goes.
                     kill_programs();
                     remove_test_folders();
-                    std::process::exit(INTERRUPTED);
+                    std::process::exit(i32::from(interrupt::CODE));
                 }
             }
         });

@@ -1,11 +1,14 @@
 use crate::diagnostic::{Diagnostic, rule};
+use crate::project::bios::Unknown;
+use crate::spec::Placeholder;
 use crate::text::Location;
 
 rule! {
-    /// a word in braces that is nearly a placeholder
+    /// a word in braces that is no placeholder
     ///
     /// A BIOS may hold `{worker}`, `{time}`, `{zone}`, `{budget}`, `{exit_tools}` and `{call_convention}`. Other words in braces
-    /// are sent as they are.
+    /// are sent as they are. Where that is meant, twice the braces say so: `{{city}}` sends `{city}`. JSON is no word, and braces
+    /// after a `$`, a backslash or a word, as in `${HOME}` and `\emph{it}`, are those of some code.
     ///
     /// ```eld fails
     /// (defworker :name "local" :bios "bios.txt")
@@ -25,8 +28,15 @@ rule! {
     pub(crate) BIOS_PLACEHOLDER, "DT321", "bios-placeholder", Warning
 }
 
-/// `line`: where in the file, from 1.
-pub(in crate::project) fn finding(at: Location, file: &str, line: usize, word: &str, meant: &str) -> Diagnostic {
+pub(in crate::project) fn finding(at: Location, file: &str, unknown: &Unknown<'_>) -> Diagnostic {
+    let Unknown { line, word, meant } = unknown;
     let message = format!("{file}:{line}: `{{{word}}}` is no placeholder and is sent as it is");
-    Diagnostic::new(&BIOS_PLACEHOLDER, at, message).labelled(format!("did you mean `{{{meant}}}`?"))
+    let finding = Diagnostic::new(&BIOS_PLACEHOLDER, at, message);
+    match meant {
+        Some(meant) => finding.labelled(format!("did you mean `{{{meant}}}`?")),
+        None => finding.note(format!(
+            "placeholders are {}; to send `{{{word}}}`, write `{{{{{word}}}}}`",
+            Placeholder::ALL.map(|known| format!("`{{{}}}`", known.as_str())).join(", ")
+        )),
+    }
 }

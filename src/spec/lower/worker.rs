@@ -11,7 +11,9 @@ use crate::spec::rules::{
     tools_without_budget, unknown_worker_key, wrong_value,
 };
 use crate::spec::units::parse_duration;
-use crate::spec::{Api, BiosBudget, BudgetUnit, Dialect, Fallback, OnFailure, SystemMessages, WorkerSpec};
+use crate::spec::{
+    Api, BiosBudget, BudgetUnit, Dialect, Fallback, OnFailure, SystemMessages, WorkerSpec, nearest,
+};
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
@@ -268,11 +270,24 @@ impl Lowerer {
     }
 
     fn take_word<T: Copy>(&mut self, place: &mut T, key: &str, value: Datum, words: &[(&str, T)]) {
-        let expected = words.iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(" or ");
-        let find = |word: &str| words.iter().find(|(known, _)| *known == word).map(|(_, meaning)| *meaning);
-        if let Some(meaning) = self.take_parsed(key, value, &expected, find) {
-            *place = meaning;
+        let shown: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        let expected = match shown.as_slice() {
+            [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+            few => few.concat(),
+        };
+        let (DatumKind::String(text) | DatumKind::Symbol(text)) = &value.kind else {
+            self.tell_wrong(key, &value, &expected);
+            return;
+        };
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| word == text) {
+            *place = *meaning;
+            return;
         }
+        let finding = wrong_value::finding(self.at(value.span), key, &expected, &format!("`{text}`"));
+        self.findings.push(match nearest(text, words.iter().map(|(word, _)| *word)) {
+            Some(meant) => finding.meant(value.span, meant),
+            None => finding,
+        });
     }
 
     /// `:max-tokens 100` → `"max_tokens": 100`.

@@ -527,16 +527,22 @@ fn neighbours_of_one_role_are_sent_as_one() {
 #[test]
 fn a_bios_from_a_template() {
     let bios = BiosTemplate {
-        text: String::from("I am {worker}, {zone}.\n{budget} left, {exit_tools}.\nBye {x}.\n"),
+        text: String::from(
+            "I am {worker}, {zone}.\n{budget} left, {exit_tools}.\n{{budget}}, {{call_convention}}.\nBye {x}.\n",
+        ),
     };
     let first = |change: fn(&mut deftool::request::RunConfig)| {
         let Step::Stream(request) = play().with(change).start().next_step(&tools(), &bios) else { panic!() };
         request.messages
     };
     let system = |content: &str| Message::System { content: content.to_owned() };
-    assert_eq!(first(|_| {})[0], system("I am default, Europe/Paris.\n8 left, finish.\nBye {x}."));
+    assert_eq!(
+        first(|_| {})[0],
+        system("I am default, Europe/Paris.\n8 left, finish.\n{budget}, {call_convention}.\nBye {x}.")
+    );
     let tail = first(|config| config.bios_budget = BiosBudget::Tail);
-    assert_eq!(tail[0], system("I am default, Europe/Paris.\nBye {x}."));
+    // What is only written so is no placeholder: it neither changes nor is a place for the convention.
+    assert_eq!(tail[0], system("I am default, Europe/Paris.\n{budget}, {call_convention}.\nBye {x}."));
     assert_eq!(tail[2], system("8 left, finish."));
     let Message::System { content } = &first(|config| config.fallback = Fallback::On)[0] else { panic!() };
     assert!(content.contains("Bye {x}.\nTo call a tool, "), "{content}");
