@@ -4,7 +4,7 @@
 //! its calls. One message that a server refuses makes it refuse the conversation for ever, so it is mended before it is sent:
 //! a call that nobody answered is answered with a note, a result of no call is left out (it is a tool's word, and must
 //! not become the user's), a second result or use of an id as well, results stand in the order of their calls (some templates
-//! pair them by their places), arguments that are no JSON object become `{}`, ids are unique
+//! pair them by their places) and before what was said meanwhile, arguments that are no JSON object become `{}`, ids are unique
 //! and of the form that all servers take, and between a tool's result and the user's next words stands a word of
 //! the model's, for templates that want roles to alternate. A valid list comes out as it went in.
 //!
@@ -43,6 +43,7 @@ pub fn valid_conversation(messages: Vec<Message>) -> Vec<Message> {
         out: Vec::with_capacity(messages.len()),
         open: Vec::new(),
         waiting: HashMap::new(),
+        meanwhile: Vec::new(),
         used: HashSet::new(),
         ids: IdMaker::new(SEED, &messages),
     };
@@ -59,6 +60,8 @@ struct Mender {
     open: Vec<(String, Option<String>)>,
     /// The places in `open` that wait for a result, by the id that the result comes with.
     waiting: HashMap<String, VecDeque<usize>>,
+    /// What was said before all results were there.
+    meanwhile: Vec<Message>,
     used: HashSet<String>,
     ids: IdMaker,
 }
@@ -77,8 +80,10 @@ impl Mender {
                 self.out.push(Message::Assistant { content, tool_calls });
             }
             message @ (Message::System { .. } | Message::User { .. }) => {
-                self.close();
-                self.out.push(message);
+                self.meanwhile.push(message);
+                if self.open.iter().all(|(_, result)| result.is_some()) {
+                    self.close();
+                }
             }
         }
     }
@@ -92,7 +97,7 @@ impl Mender {
         MessageToolCall::new(id, call.function.name, object_text(call.function.arguments))
     }
 
-    /// A result belongs to a call of the message before it, the first of its id that has none.
+    /// A result belongs to a call of the last reply before it, the first of its id that has none.
     fn take_result(&mut self, came_with: &str, content: String) {
         let place = self.waiting.get_mut(came_with).and_then(VecDeque::pop_front);
         if let Some((_, result)) = place.and_then(|place| self.open.get_mut(place)) {
@@ -100,13 +105,14 @@ impl Mender {
         }
     }
 
-    /// Writes the results of the calls that are open, in the order of the calls.
+    /// Writes the results of the calls that are open, in the order of the calls, and what was said meanwhile.
     fn close(&mut self) {
         let results = self.open.drain(..).map(|(tool_call_id, result)| {
             let content = result.unwrap_or_else(unanswered);
             Message::Tool { tool_call_id, content }
         });
         self.out.extend(results);
+        self.out.append(&mut self.meanwhile);
         self.waiting.clear();
     }
 }

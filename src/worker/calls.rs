@@ -68,7 +68,7 @@ pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total
         if is_over {
             return;
         }
-        if let Some(Next::Stop(Stopped { at_ms, failure })) =
+        if let Some(Next::Stop(Stopped { at_ms, failure, .. })) =
             task.script.as_ref().map(|script| script.next_answer())
         {
             task.clock.reach(at_ms);
@@ -119,7 +119,7 @@ pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total
 
 /// Only calls are left to which the recording has no answer: it was stopped before, or has other ones.
 fn end_given_up(task: &Drive, run: &mut Run) {
-    if let Some(Stopped { at_ms, failure }) = task.script.as_ref().and_then(|script| script.stopped()) {
+    if let Some(Stopped { at_ms, failure, .. }) = task.script.as_ref().and_then(|script| script.stopped()) {
         task.clock.reach(at_ms);
         return task.stop(run, failure);
     }

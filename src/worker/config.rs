@@ -17,6 +17,8 @@ pub struct WorkerConfig {
     pub timers: Timers,
     /// Requests in flight at once.
     pub slots: usize,
+    /// Requests that may wait for a slot; beyond them a submit is refused. None by default.
+    pub queue: usize,
     /// Terminal results kept until released.
     pub keep_results: usize,
     /// Which of its interfaces is used.
@@ -52,6 +54,7 @@ impl WorkerConfig {
             run,
             timers: spec.timers.clone(),
             slots: spec.slots,
+            queue: 0,
             keep_results: spec.keep_results,
             api: spec.api,
             server: Capabilities::of(spec.dialect.unwrap_or_default()),

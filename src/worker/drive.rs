@@ -44,6 +44,9 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
     let mut form = BodyForm { api, stream: true, server: task.server, swaps: task.swaps };
     // Before anything that is not ours may fail: `submitted` is the first event whatever happens.
     task.publish(&mut run);
+    if !task.wait_for_slot(&mut run, total).await {
+        return task.publish(&mut run);
+    }
     let mut toolbox = task.toolbox(&run);
     loop {
         if run.begins_turn() {
@@ -73,6 +76,33 @@ impl Drive {
     /// Where requests go, as messages name it.
     pub(super) fn url(&self) -> &str {
         self.shared.transport.url(self.shared.config.api)
+    }
+
+    /// Waits for the request's slot; false: it was over before.
+    async fn wait_for_slot(&self, run: &mut Run, total: Option<Instant>) -> bool {
+        let recorded = self.script.as_ref().and_then(|script| script.stopped());
+        if let Some(Stopped { at_ms, failure, in_queue: true }) = recorded {
+            self.clock.reach(at_ms);
+            self.end_in_queue(run, failure);
+            return false;
+        }
+        let failure = tokio::select! {
+            biased;
+            () = self.record.slot() => return true,
+            () = self.cancel.cancelled() => self.record.stop_reason(),
+            () = until(total) => Some(self.total_failure()),
+        };
+        self.end_in_queue(run, failure);
+        false
+    }
+
+    fn end_in_queue(&self, run: &mut Run, failure: Option<Failure>) {
+        let stopped = |at_ms| Stopped { at_ms, failure: failure.clone(), in_queue: true };
+        self.write(|at_ms| Line::Stopped(stopped(at_ms)));
+        match failure {
+            Some(failure) => run.fail(failure, self.clock.now_ms()),
+            None => run.cancel(self.clock.now_ms()),
+        }
     }
 
     /// The newest tools, those of them that the request may call.
@@ -161,7 +191,7 @@ impl Drive {
 
     /// Ends the request by a failure of the driver's own: a timer, the transport.
     pub(super) fn fail(&self, run: &mut Run, failure: Failure) {
-        self.write(|at_ms| Line::Stopped(Stopped { at_ms, failure: Some(failure.clone()) }));
+        self.write(|at_ms| Line::Stopped(Stopped::of(at_ms, Some(failure.clone()))));
         run.fail(failure, self.clock.now_ms());
     }
 
@@ -170,14 +200,18 @@ impl Drive {
         if let Some(failure) = self.record.stop_reason() {
             return self.fail(run, failure);
         }
-        self.write(|at_ms| Line::Stopped(Stopped { at_ms, failure: None }));
+        self.write(|at_ms| Line::Stopped(Stopped::of(at_ms, None)));
         run.cancel(self.clock.now_ms());
     }
 
     pub(super) fn total_timeout(&self, run: &mut Run) {
+        self.fail(run, self.total_failure());
+    }
+
+    fn total_failure(&self) -> Failure {
         let limit = self.shared.config.timers.total.unwrap_or_default();
         let detail = format!("the request took longer than {} (the worker's :total)", seconds(limit));
-        self.fail(run, Failure::new(FailReason::UnknownError, kind::TOTAL_TIMEOUT, detail));
+        Failure::new(FailReason::UnknownError, kind::TOTAL_TIMEOUT, detail)
     }
 
     /// Ends the request where the recorded one was ended.

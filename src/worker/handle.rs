@@ -12,7 +12,8 @@ use super::calls::panic_message;
 use super::clock::Clock;
 use super::config::WorkerConfig;
 use super::drive::{Drive, drive};
-use super::record::{EventStream, Record, Registry, ResultError, lock};
+use super::record::{EventStream, Record, ResultError, lock};
+use super::registry::{Limits, Registry};
 use super::replay::ReplayTransport;
 use super::server::{
     Condition, Dependents, NotReady, Order, Server, ServerOptions, WorkerState, WorkerStatus,
@@ -93,7 +94,7 @@ impl Worker {
             config.server = session.server;
             config.api = session.api;
         }
-        config.slots = 1;
+        (config.slots, config.queue) = (1, 0);
         // What was waited for in vain is in the recording; how fast it is played must not matter.
         config.timers = Timers {
             headers: Some(FOR_EVER),
@@ -119,11 +120,12 @@ impl Worker {
         } else {
             Condition::new(WorkerState::Ready, None)
         };
+        let WorkerConfig { slots, queue, keep_results, .. } = config;
         let shared = Shared {
             config,
             tools,
             transport,
-            registry: Mutex::default(),
+            registry: Mutex::new(Registry::new(Limits { slots, queue, keep_results })),
             learned: Mutex::default(),
             drained: Notify::new(),
             replay,
@@ -134,10 +136,10 @@ impl Worker {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Takes a request, at once or not at all.
+    /// Takes a request, at once or not at all: into a slot, or where the worker has a queue, into that.
     ///
     /// # Errors
-    /// When no slot is free, the worker is not ready, or the request asks for what it does not have.
+    /// When no slot and no place in the queue is free, the worker is not ready, or the request asks for what it does not have.
     pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
         let shared = &self.shared;
         shared.is_ready().map_err(SubmitError::WorkerNotReady)?;
@@ -170,9 +172,7 @@ impl Worker {
         if registry.get(&id).is_some() {
             return Err(if script.is_some() { SubmitError::NoSlotAvailable } else { SubmitError::IdTaken });
         }
-        registry
-            .admit(id.clone(), Arc::clone(&record), shared.config.slots)
-            .ok_or(SubmitError::NoSlotAvailable)?;
+        registry.admit(id.clone(), Arc::clone(&record)).ok_or(SubmitError::NoSlotAvailable)?;
         if let Some(replay) = &shared.replay {
             replay.advance();
         }
@@ -263,6 +263,11 @@ impl Worker {
         lock(&self.shared.registry).in_flight()
     }
 
+    /// Requests that wait for a slot.
+    pub fn queued(&self) -> usize {
+        lock(&self.shared.registry).waiting()
+    }
+
     /// Slots that are kept back, since the server still works on prompts that were given up.
     pub fn draining(&self) -> usize {
         lock(&self.shared.registry).draining()
@@ -300,6 +305,7 @@ impl Worker {
             recent_logs: self.recent_logs(SHOWN_LINES),
             slots: self.shared.config.slots,
             in_flight: self.in_flight(),
+            queued: self.queued(),
         }
     }
 
@@ -489,7 +495,7 @@ impl Shared {
     }
 
     /// Gives a request's slot back. Before its end is told: whoever hears of it may submit at once.
-    pub(super) fn release(&self, id: &str, record: &Record) {
-        lock(&self.registry).release(id, record, self.config.keep_results);
+    pub(super) fn release(&self, id: &str, record: &Arc<Record>) {
+        lock(&self.registry).release(id, record);
     }
 }

@@ -29,6 +29,7 @@ mod record;
 mod recorded_calls;
 mod recording;
 mod redact;
+mod registry;
 mod replay;
 mod secrets;
 mod server;

@@ -70,6 +70,7 @@ pub struct OpenWorker {
     api_key: Option<String>,
     trust: Box<dyn TrustSource>,
     approvals: Approvals,
+    queue: usize,
     bios: Option<Arc<dyn BiosProvider>>,
     guard: Option<GuardProgram>,
     scripts: RunnerOptions,
@@ -102,6 +103,7 @@ impl Worker {
             api_key: None,
             trust: Box::new(Trust::Only(Arc::new(Grants::default()))),
             approvals: Approvals::default(),
+            queue: 0,
             bios: None,
             guard: None,
             scripts: RunnerOptions::default(),
@@ -156,6 +158,13 @@ impl OpenWorker {
         self
     }
 
+    /// As many requests may wait for a slot; without it a request that finds none is refused.
+    #[must_use]
+    pub fn queue(mut self, requests: usize) -> Self {
+        self.queue = requests;
+        self
+    }
+
     /// Makes the engine's own system message, in place of the built-in one and of the spec's `:bios`.
     #[must_use]
     pub fn bios(mut self, bios: impl BiosProvider + 'static) -> Self {
@@ -184,7 +193,8 @@ impl OpenWorker {
     /// # Errors
     /// When there is no project, no such worker, no server to talk to, or no trust in what the worker's spec wants.
     pub async fn start(self) -> Result<Worker, OpenError> {
-        let Self { folder, name, endpoint, model, api_key, trust, approvals, bios, guard, scripts } = self;
+        let Self { folder, name, endpoint, model, api_key, trust, approvals, queue, bios, guard, scripts } =
+            self;
         let root = find_root(&std::path::absolute(&folder).unwrap_or(folder))?;
         let project = LiveProject::open(&root, &root, None)?;
         let generation = project.current();
@@ -200,7 +210,7 @@ impl OpenWorker {
         if !wanted.is_empty() {
             return Err(OpenError::NotTrusted { wanted });
         }
-        let mut config = WorkerConfig { approvals, ..WorkerConfig::of_spec(&spec) };
+        let mut config = WorkerConfig { approvals, queue, ..WorkerConfig::of_spec(&spec) };
         if let Some(bios) = bios {
             config.bios = bios;
         } else if let Some(text) = read_bios(&root, &spec).map_err(OpenError::Bios)? {

@@ -1,6 +1,6 @@
 //! What a worker remembers of each request: its events, its status, its outcome.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +20,8 @@ pub(super) struct Record {
     state: Mutex<State>,
     /// How many events there are.
     count: watch::Sender<usize>,
+    /// Told once: the request has a slot.
+    slot: Notify,
     gave_back: AtomicBool,
     /// Whether the server is asked for it now.
     streams: AtomicBool,
@@ -53,6 +55,7 @@ impl Record {
             cancel,
             state: Mutex::new(state),
             count: watch::Sender::new(0),
+            slot: Notify::new(),
             gave_back: AtomicBool::new(false),
             streams: AtomicBool::new(false),
             answered: Notify::new(),
@@ -157,8 +160,18 @@ impl Record {
         state.events.get(index).ok_or(IsOver(state.outcome.is_some()))
     }
 
+    /// The request has a slot from now on.
+    pub(super) fn give_slot(&self) {
+        self.slot.notify_one();
+    }
+
+    /// Waits for its slot. Asked once, by its driver.
+    pub(super) async fn slot(&self) {
+        self.slot.notified().await;
+    }
+
     /// Whether the request's slot is to be given back: true once.
-    fn gives_back(&self) -> bool {
+    pub(super) fn gives_back(&self) -> bool {
         !self.gave_back.swap(true, Ordering::AcqRel)
     }
 
@@ -263,81 +276,6 @@ pub enum ResultError {
     /// It is not over.
     #[error("the request is not over")]
     NotReady,
-}
-
-/// All requests of a worker, and its slots.
-#[derive(Debug, Default)]
-pub(super) struct Registry {
-    /// In the order of their ids: what is done to all is done in an order that another run has, too.
-    records: BTreeMap<String, Arc<Record>>,
-    /// Requests that are over, oldest first.
-    terminal: VecDeque<String>,
-    in_flight: usize,
-    /// Slots of the server that work on what nobody waits for.
-    draining: usize,
-}
-
-impl Registry {
-    /// Takes a slot for a request; `None`: none is free.
-    pub(super) fn admit(&mut self, id: String, record: Arc<Record>, slots: usize) -> Option<()> {
-        if self.in_flight + self.draining >= slots {
-            return None;
-        }
-        self.in_flight += 1;
-        self.records.insert(id, record);
-        Some(())
-    }
-
-    /// The request is over: its slot is free, and of the results the oldest go. Only the first time.
-    pub(super) fn release(&mut self, id: &str, record: &Record, keep: usize) {
-        if !record.gives_back() {
-            return;
-        }
-        self.in_flight = self.in_flight.saturating_sub(1);
-        self.terminal.push_back(id.to_owned());
-        while self.terminal.len() > keep {
-            if let Some(oldest) = self.terminal.pop_front() {
-                self.records.remove(&oldest);
-            }
-        }
-    }
-
-    pub(super) fn get(&self, id: &str) -> Option<Arc<Record>> {
-        self.records.get(id).cloned()
-    }
-
-    /// Forgets a request that is over.
-    pub(super) fn take(&mut self, id: &str) -> Result<Arc<Record>, ResultError> {
-        let record = self.get(id).ok_or(ResultError::Unknown)?;
-        if record.outcome().is_none() {
-            return Err(ResultError::NotReady);
-        }
-        self.records.remove(id);
-        self.terminal.retain(|known| known != id);
-        Ok(record)
-    }
-
-    pub(super) fn all(&self) -> Vec<Arc<Record>> {
-        self.records.values().cloned().collect()
-    }
-
-    pub(super) fn in_flight(&self) -> usize {
-        self.in_flight
-    }
-
-    pub(super) fn draining(&self) -> usize {
-        self.draining
-    }
-
-    /// A slot of the server has begun to drain.
-    pub(super) fn begin_drain(&mut self) {
-        self.draining += 1;
-    }
-
-    /// And is done, or not waited for any more.
-    pub(super) fn end_drain(&mut self) {
-        self.draining = self.draining.saturating_sub(1);
-    }
 }
 
 /// A lock whose holder panicked still guards consistent data: every change is one assignment or push.

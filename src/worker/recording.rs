@@ -185,6 +185,15 @@ pub(super) struct Stopped {
     /// `None`: it was canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failure: Option<Failure>,
+    /// It waited for its slot, and never had a turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) in_queue: bool,
+}
+
+impl Stopped {
+    pub(super) fn of(at_ms: u64, failure: Option<Failure>) -> Self {
+        Self { at_ms, failure, in_queue: false }
+    }
 }
 
 impl Line {

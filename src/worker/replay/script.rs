@@ -173,7 +173,7 @@ impl Script {
         self.stopped.clone()
     }
 
-    async fn stop(&self, Stopped { at_ms, failure }: Stopped) -> TransportError {
+    async fn stop(&self, Stopped { at_ms, failure, .. }: Stopped) -> TransportError {
         self.reach(at_ms).await;
         TransportError::Stopped { failure }
     }

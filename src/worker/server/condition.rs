@@ -57,6 +57,8 @@ pub struct WorkerStatus {
     pub slots: usize,
     /// Requests in flight.
     pub in_flight: usize,
+    /// Requests that wait for a slot.
+    pub queued: usize,
 }
 
 /// Why a worker takes no requests.

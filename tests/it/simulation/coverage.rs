@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Everything that is counted.
-const FEATURES: [&str; 223] = [
+const FEATURES: [&str; 226] = [
     "a last turn without budget",
     "a reader goes away",
     "a request is replayed",
@@ -37,6 +37,9 @@ const FEATURES: [&str; 223] = [
     "config: 3 slots",
     "config: 4 slots",
     "config: 5 slots",
+    "config: a queue of 0",
+    "config: a queue of 1",
+    "config: a queue of 3",
     "config: ChatCompletions",
     "config: Responses",
     "config: approvals Allow",

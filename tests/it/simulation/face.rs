@@ -104,6 +104,10 @@ impl Face {
         self.worker.in_flight() + usize::from(leaked)
     }
 
+    pub(super) fn queued(&self) -> usize {
+        self.worker.queued()
+    }
+
     /// What a request said so far, to be gone on with.
     pub(super) fn conversation(&self, id: &str) -> Option<Vec<Message>> {
         self.worker.conversation(id)

@@ -135,7 +135,7 @@ fn case(seed: u64, number: usize, span: u64) -> CasePlan {
 
 /// What is to be counted of a configuration.
 pub(super) fn features(config: &WorkerConfig) -> Vec<String> {
-    let WorkerConfig { run, timers, slots, keep_results, api, server, approvals, .. } = config;
+    let WorkerConfig { run, timers, slots, queue, keep_results, api, server, approvals, .. } = config;
     vec![
         format!("config: budget of {} by {:?}", run.tool_budget, run.budget_unit),
         format!("config: fallback {:?}", run.fallback),
@@ -146,6 +146,7 @@ pub(super) fn features(config: &WorkerConfig) -> Vec<String> {
         format!("config: system messages {:?}, {:?}", run.system_messages, run.bios_budget),
         format!("config: several calls a message {}", run.parallel_tool_calls_supported),
         format!("config: {slots} slots"),
+        format!("config: a queue of {queue}"),
         format!("config: {keep_results} results kept"),
         format!("config: dialect {:?}", server.dialect),
         format!("config: {api:?}"),
@@ -205,6 +206,7 @@ fn config(dice: &mut Dice, calm: bool, api: Api) -> WorkerConfig {
         run,
         timers: Timers { total, ..timers },
         slots: dice.below(1..6),
+        queue: dice.weighted(&[(4, 0), (1, 1), (1, 3)]),
         keep_results: dice.weighted(&[(1, 0), (1, 1), (1, 2), (3, 1000)]),
         api,
         server: Capabilities {

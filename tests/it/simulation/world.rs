@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use deftool::worker::WorkerConfig;
 use tokio::time::Instant;
 
 use super::again::Tape;
@@ -93,16 +94,20 @@ impl World {
         let ids: Vec<(usize, String)> =
             self.ledger().cases.iter().map(|(number, case)| (*number, case.id.clone())).collect();
         let statuses: Vec<_> = ids.into_iter().map(|(number, id)| (number, face.status(&id))).collect();
-        let (in_flight, draining) = (face.in_flight(), face.draining());
+        let (in_flight, queued, draining) = (face.in_flight(), face.queued(), face.draining());
         let known = statuses.iter().filter(|(_, status)| status.is_some()).count();
         let run = |status: &Option<deftool::request::RequestStatus>| {
             status.as_ref().is_some_and(|status| !is_over(status.state))
         };
         let running = statuses.iter().filter(|(_, status)| run(status)).count();
         let mut ledger = self.ledger();
-        let (slots, keep) = (self.plan.config.slots, self.plan.config.keep_results);
-        ledger.hold(Law::Slots, in_flight <= slots && in_flight == running, || {
-            format!("{in_flight} in flight, {running} run, {slots} slots")
+        let WorkerConfig { slots, queue, keep_results: keep, .. } = self.plan.config;
+        ledger.hold(Law::Slots, in_flight <= slots && in_flight + queued == running, || {
+            format!("{in_flight} in flight, {queued} wait, {running} run, {slots} slots")
+        });
+        let is_full = in_flight + draining >= slots;
+        ledger.hold(Law::Slots, queued == 0 || (queued <= queue && is_full), || {
+            format!("{queued} of {queue} wait, {in_flight} in flight, {draining} kept back, {slots} slots")
         });
         let now = self.now();
         let (least, most) = ledger.drains.bounds(now);
@@ -111,8 +116,8 @@ impl World {
         ledger.hold(Law::Drains, (least..=most + unheard).contains(&draining), || {
             format!("{draining} slots are kept back where it must be {least} to {most} + {unheard}")
         });
-        ledger.hold(Law::Kept, known <= in_flight + keep, || {
-            format!("{known} are remembered, {in_flight} in flight, {keep} results to keep")
+        ledger.hold(Law::Kept, known <= in_flight + queued + keep, || {
+            format!("{known} are remembered, {in_flight} in flight, {queued} wait, {keep} results to keep")
         });
         for (number, status) in statuses {
             let Some(case) = ledger.cases.get_mut(&number) else { continue };

@@ -22,6 +22,7 @@ pub(super) fn config() -> WorkerConfig {
         run: RunConfig { model: String::from("scripted"), ..RunConfig::default() },
         timers: Timers::default(),
         slots: 1,
+        queue: 0,
         keep_results: 10,
         api: Api::ChatCompletions,
         server: Capabilities::of(Dialect::OpenAi),

@@ -31,6 +31,45 @@ async fn a_request_too_many_is_refused_at_once() {
     worker.submit(prompt()).unwrap();
 }
 
+#[tokio::test]
+async fn a_queue_is_served_in_order_and_bounded() {
+    let server = Server::script([
+        Answer::stream().delta("first").then(Act::Silence),
+        Answer::text("second"),
+        Answer::text("third"),
+    ]);
+    let mut config = config();
+    config.queue = 3;
+    let worker = worker(&server, config);
+    let ids: Vec<_> = (0..4).map(|_| worker.submit(prompt()).unwrap()).collect();
+    assert_eq!((worker.in_flight(), worker.queued()), (1, 3));
+    assert_eq!(worker.submit(prompt()), Err(SubmitError::NoSlotAvailable));
+    wait_for_text(&worker, &ids[0], 5).await;
+    // One that waits can be given up, and never asked its server.
+    worker.cancel(&ids[2]);
+    let given_up = finish(&worker, &ids[2]).await;
+    assert_eq!(given_up.outcome.state, FinalState::Canceled);
+    assert_eq!((worker.in_flight(), worker.queued()), (1, 2), "only its place is free");
+    worker.cancel(&ids[0]);
+    assert_eq!(finish(&worker, &ids[1]).await.outcome.text, "second");
+    assert_eq!(finish(&worker, &ids[3]).await.outcome.text, "third");
+    assert_eq!((worker.in_flight(), worker.queued()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_in_a_queue_counts_for_the_whole_request() {
+    let mut config = with_timers(|timers| timers.total = Some(Duration::from_secs(5)));
+    config.queue = 1;
+    let replies = [Reply::with([Piece::Wait(Duration::from_secs(60))])];
+    let worker = Worker::start(config, echo(), Scripted::new(replies));
+    let began = tokio::time::Instant::now();
+    worker.submit(prompt()).unwrap();
+    let id = worker.submit(prompt()).unwrap();
+    let outcome = worker.wait(&id).await.unwrap();
+    assert_eq!(outcome.kind.as_deref(), Some("total_timeout"));
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+}
+
 /// On several threads and often: what is told too early shows only now and then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whoever_hears_of_the_end_finds_the_slot_free() {

@@ -42,7 +42,9 @@ impl World {
         let is_known = plan.own.tools.iter().flatten().all(|name| tools.set.get(name).is_some());
         let is_fit = self.fault.is_some() || (is_known && !plan.own.is_reserved());
         let is_ready = !self.ledger().was_stopped && !self.ledger().is_unready;
-        let free = face.in_flight() + face.draining() < self.plan.config.slots;
+        let config = &self.plan.config;
+        let is_slot_free = face.queued() == 0 && face.in_flight() + face.draining() < config.slots;
+        let free = is_slot_free || face.queued() < config.queue;
         let mut dice = Dice::of(self.plan.seed, "origin", &[number as u64]);
         let origin = Origin {
             request_id: format!("req_{number}"),
@@ -78,7 +80,7 @@ impl World {
                     id: id.clone(),
                     forms,
                     past,
-                    due: Some((now, "the first turn")),
+                    due: is_slot_free.then_some((now, "the first turn")),
                     ..Case::default()
                 };
                 if let Some(total) = self.plan.config.timers.total {
