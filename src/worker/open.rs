@@ -210,7 +210,7 @@ impl OpenWorker {
         if !wanted.is_empty() {
             return Err(OpenError::NotTrusted { wanted });
         }
-        let mut config = WorkerConfig { approvals, queue, ..WorkerConfig::of_spec(&spec) };
+        let mut config = WorkerConfig { queue, approvals, ..WorkerConfig::of_spec(&spec) };
         if let Some(bios) = bios {
             config.bios = bios;
         } else if let Some(text) = read_bios(&root, &spec).map_err(OpenError::Bios)? {

@@ -51,7 +51,7 @@ impl Calls {
         account: &mut Account,
     ) -> Result<Touched<'_>, TooMuch> {
         // A call that is over is not announced again: another has its id.
-        let at = match self.known(item).filter(|at| !self.slots.is_done(*at)) {
+        let at = match self.known(item).filter(|at| is_done || !self.slots.is_done(*at)) {
             Some(at) => at,
             None => self.slots.about(place, is_done, |call| call.may_be(item)).map_err(too_many)?,
         };
