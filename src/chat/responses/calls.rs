@@ -51,7 +51,7 @@ impl Calls {
         account: &mut Account,
     ) -> Result<Touched<'_>, TooMuch> {
         // A call that is over is not announced again: another has its id.
-        let at = match self.known(item).filter(|at| is_done || !self.slots.is_done(*at)) {
+        let at = match self.known(place, item).filter(|at| is_done || !self.slots.is_done(*at)) {
             Some(at) => at,
             None => self.slots.about(place, is_done, |call| call.may_be(item)).map_err(too_many)?,
         };
@@ -126,17 +126,29 @@ impl Calls {
         self.slots.is_empty()
     }
 
-    /// The last call whose `call_id` the item has.
-    fn known(&self, item: &Loose<'_>) -> Option<usize> {
-        self.by_call_id.get(&*call_id(item)?)?.last().copied()
+    /// The call whose `call_id` the item has: that in its place, or the last. One of another name or place is another call.
+    fn known(&self, place: &Place<'_>, item: &Loose<'_>) -> Option<usize> {
+        let id = call_id(item)?;
+        let last = self.by_call_id.get(&*id)?.last().copied();
+        let last = last.filter(|at| self.slots.may_stand_at(*at, place));
+        let here = self.slots.find(place).filter(|at| self.call(*at).is_some_and(|call| call.has_id(&id)));
+        here.into_iter().chain(last).find(|at| self.call(*at).is_some_and(|call| call.may_be_named(item)))
     }
 
-    /// The first of them that the last event did not list so far.
-    fn known_unclaimed(&mut self, item: &Loose<'_>) -> Option<usize> {
+    /// The call of an item of the last event: one of its `call_id` that was not listed there so far, or that is told twice.
+    fn known_unclaimed(&self, item: &Loose<'_>) -> Option<usize> {
         let of_id = self.by_call_id.get(&*call_id(item)?)?;
-        let slots = &mut self.slots;
-        let first = of_id.iter().copied().find(|&at| slots.get(at).is_some_and(|call| !call.is_claimed));
-        first.or(of_id.last().copied())
+        let is = |is_it: &dyn Fn(&Call) -> bool| {
+            of_id.iter().copied().find(|at| self.call(*at).is_some_and(|call| is_it(call)))
+        };
+        let arguments = arguments_text(item);
+        is(&|call| !call.is_claimed && call.may_be_named(item))
+            .or_else(|| is(&|call| !call.is_claimed))
+            .or_else(|| is(&|call| call.may_be_named(item) && call.arguments() == arguments))
+    }
+
+    fn call(&self, at: usize) -> Option<&Call> {
+        self.slots.peek(at)
     }
 
     fn unclaimed(&self, is_it: impl Fn(&Call) -> bool) -> Option<usize> {
@@ -175,6 +187,21 @@ impl Call {
     /// Whether an item that has no known `call_id` may be about it.
     fn may_be(&self, item: &Loose<'_>) -> bool {
         self.id.is_none() || call_id(item).is_none()
+    }
+
+    fn has_id(&self, id: &str) -> bool {
+        self.id.as_deref() == Some(id)
+    }
+
+    /// Whether the item has its name, or one of the two has none.
+    fn may_be_named(&self, item: &Loose<'_>) -> bool {
+        let name = item.get("name").and_then(Loose::as_text).unwrap_or_default();
+        self.name.is_empty() || name.is_empty() || self.name == name
+    }
+
+    /// As far as they are known.
+    fn arguments(&self) -> &str {
+        self.whole.as_deref().unwrap_or(&self.streamed)
     }
 
     fn name_it(&mut self, name: Option<&str>) {

@@ -56,6 +56,10 @@ impl<T: Default> Slots<T> {
         self.all.get_mut(at).map(|slot| &mut slot.item)
     }
 
+    pub(super) fn peek(&self, at: usize) -> Option<&T> {
+        self.all.get(at).map(|slot| &slot.item)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -124,7 +128,14 @@ impl<T: Default> Slots<T> {
         self.all.get(at).is_some_and(|slot| slot.is_done)
     }
 
-    fn find(&self, place: &Place<'_>) -> Option<usize> {
+    /// Whether an item of that place may be this one: not where both are counted, and otherwise.
+    pub(super) fn may_stand_at(&self, at: usize, place: &Place<'_>) -> bool {
+        let index = self.all.get(at).and_then(|slot| slot.index);
+        index.is_none() || place.index.is_none() || index == place.index
+    }
+
+    /// The item of a place.
+    pub(super) fn find(&self, place: &Place<'_>) -> Option<usize> {
         let by_id = place.id.as_deref().and_then(|id| self.by_id.get(id).copied());
         let by_index = place.index.and_then(|index| self.by_index.get(&index).copied());
         let index_of = |at: usize| self.all.get(at).and_then(|slot| slot.index);
