@@ -1,8 +1,8 @@
 //! What others said in a conversation, and whether a text stands in it.
 //!
 //! In: users' texts and tools' results, made comparable (`alike`). A few texts are looked for by reading it all; from then on an
-//! index of its blocks says where each could stand, so that a reply of many calls costs little in a long conversation. What consists of
-//! nothing but blocks that stand everywhere is still looked for by reading.
+//! index of its blocks says where each could stand, so that a reply of many calls costs little in a long conversation. What is
+//! shorter than two blocks, or consists of nothing but blocks that stand everywhere, is still looked for by reading.
 
 use super::alike::comparable;
 

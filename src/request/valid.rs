@@ -42,6 +42,7 @@ pub fn valid_conversation(messages: Vec<Message>) -> Vec<Message> {
     let mut mender = Mender {
         out: Vec::with_capacity(messages.len()),
         open: Vec::new(),
+        missing: 0,
         waiting: HashMap::new(),
         meanwhile: Vec::new(),
         used: HashSet::new(),
@@ -58,6 +59,8 @@ struct Mender {
     out: Vec<Message>,
     /// The ids of the calls of the last message, each with its result once that came.
     open: Vec<(String, Option<String>)>,
+    /// Calls of `open` without a result.
+    missing: usize,
     /// The places in `open` that wait for a result, by the id that the result comes with.
     waiting: HashMap<String, VecDeque<usize>>,
     /// What was said before all results were there.
@@ -71,17 +74,17 @@ impl Mender {
         match message {
             Message::Tool { tool_call_id, content } => self.take_result(&tool_call_id, content),
             Message::Assistant { content, tool_calls } => {
-                self.close();
                 if content.trim().is_empty() && tool_calls.is_empty() {
                     // Some servers refuse it, and it says nothing.
                     return;
                 }
+                self.close();
                 let tool_calls = tool_calls.into_iter().map(|call| self.take_call(call)).collect();
                 self.out.push(Message::Assistant { content, tool_calls });
             }
             message @ (Message::System { .. } | Message::User { .. }) => {
                 self.meanwhile.push(message);
-                if self.open.iter().all(|(_, result)| result.is_some()) {
+                if self.missing == 0 {
                     self.close();
                 }
             }
@@ -94,6 +97,7 @@ impl Mender {
         let id = if is_good { came_with.clone() } else { self.ids.admit(None) };
         self.waiting.entry(came_with).or_default().push_back(self.open.len());
         self.open.push((id.clone(), None));
+        self.missing += 1;
         MessageToolCall::new(id, call.function.name, object_text(call.function.arguments))
     }
 
@@ -102,6 +106,7 @@ impl Mender {
         let place = self.waiting.get_mut(came_with).and_then(VecDeque::pop_front);
         if let Some((_, result)) = place.and_then(|place| self.open.get_mut(place)) {
             *result = Some(content);
+            self.missing = self.missing.saturating_sub(1);
         }
     }
 
@@ -114,6 +119,7 @@ impl Mender {
         self.out.extend(results);
         self.out.append(&mut self.meanwhile);
         self.waiting.clear();
+        self.missing = 0;
     }
 }
 

@@ -88,9 +88,9 @@ impl Drive {
         }
         let failure = tokio::select! {
             biased;
-            () = self.record.slot() => return true,
             () = self.cancel.cancelled() => self.record.stop_reason(),
             () = until(total) => Some(self.total_failure()),
+            () = self.record.slot() => return true,
         };
         self.end_in_queue(run, failure);
         false

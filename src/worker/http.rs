@@ -10,7 +10,7 @@ use reqwest::{Client, Response, Url};
 
 use super::detect::server_page;
 use super::probe::Prober;
-use super::redact::{Redactor, secrets_of_url};
+use super::redact::Redactor;
 use super::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError, api_path};
 use crate::chat::Api;
 
@@ -66,8 +66,7 @@ impl HttpTransport {
         let base = endpoint_url(base, "")?;
         let client = build_client(&url, connect)?;
         let prober = Prober::new(client.clone(), &url, key.as_deref(), PROBE_LIMIT);
-        let in_url = secrets_of_url(&url);
-        let redactor = Redactor::new(key.as_deref().into_iter().chain(in_url.iter().map(String::as_str)));
+        let redactor = prober.redactor().clone();
         let target = |url: Url| Target { shown: redactor.text(&shown_url(&url)), url };
         let (completions, responses) = (target(url), target(responses));
         Ok(Self { client, prober, base, models, completions, responses, key, redactor })

@@ -152,6 +152,11 @@ impl Prober {
         Self { client, key, redactor, limit }
     }
 
+    /// What takes the key and the URL's secrets out of an answer.
+    pub(super) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     /// As it is, but that no key is sent.
     pub(super) fn without_key(mut self) -> Self {
         self.key = None;

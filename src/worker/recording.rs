@@ -185,7 +185,7 @@ pub(super) struct Stopped {
     /// `None`: it was canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failure: Option<Failure>,
-    /// It waited for its slot, and never had a turn.
+    /// Before its first turn: it waited for its slot as a rule.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_queue: bool,
 }

@@ -139,7 +139,7 @@ impl Calls {
     fn known_unclaimed(&self, item: &Loose<'_>) -> Option<usize> {
         let of_id = self.by_call_id.get(&*call_id(item)?)?;
         let is = |is_it: &dyn Fn(&Call) -> bool| {
-            of_id.iter().copied().find(|at| self.call(*at).is_some_and(|call| is_it(call)))
+            of_id.iter().copied().find(|at| self.call(*at).is_some_and(is_it))
         };
         let arguments = arguments_text(item);
         is(&|call| !call.is_claimed && call.may_be_named(item))

@@ -95,7 +95,7 @@ async fn servers(
     generation: Option<&Generation>,
     workers: Vec<WorkerSpec>,
 ) -> (Vec<Server>, bool) {
-    let mut servers: BTreeMap<(String, String), Server> = BTreeMap::new();
+    let mut servers: BTreeMap<(String, String, bool), Server> = BTreeMap::new();
     let mut local: Option<Option<String>> = None;
     let mut without = false;
     for worker in workers {
@@ -118,7 +118,7 @@ async fn servers(
             continue;
         };
         let key_env = worker.api_key_env.clone();
-        let same = servers.entry((base.clone(), key_env.clone()));
+        let same = servers.entry((base.clone(), key_env.clone(), is_found));
         let server = same.or_insert_with(|| Server {
             base,
             source,

@@ -55,11 +55,11 @@ fn advice(
     let advice = match (error.kind, status, location) {
         (ServerErrorKind::ContextOverflow, ..) => "; shorten the prompt or enlarge the context",
         (ServerErrorKind::Unauthorized, ..) if is_usual_place(url) => {
-            "; a server that was only found on this machine is sent no key: name it by --endpoint, OPENAI_BASE_URL or the \
-             worker's :endpoint, and set the key in OPENAI_API_KEY or in the variable that :api-key-env names"
+            "; set the right key in OPENAI_API_KEY or in the variable that :api-key-env names; a server that was only \
+             found on this machine is sent none: name it by --endpoint, OPENAI_BASE_URL or the worker's :endpoint"
         }
         (ServerErrorKind::Unauthorized, ..) => {
-            "; set the key in OPENAI_API_KEY or in the variable that :api-key-env names"
+            "; set the right key in OPENAI_API_KEY or in the variable that :api-key-env names"
         }
         (_, 300..400, Some(location)) => {
             let endpoint = [Api::ChatCompletions, Api::Responses]

@@ -62,6 +62,27 @@ fn sent(messages: Vec<Message>, config: RunConfig) -> Vec<Value> {
     as_json(&request.messages).into_iter().filter(|message| message["role"] != "system").collect()
 }
 
+#[test]
+fn what_was_said_before_a_result_stands_behind_it() {
+    let call = calls("", &[("aaaaaaaaa", "{}"), ("bbbbbbbbb", "{}")]);
+    let (one, two) = (result("aaaaaaaaa", "1"), result("bbbbbbbbb", "2"));
+    let (go, hurry, done) = (user("go"), user("hurry"), words("done"));
+    let odd = [&go, &call, &one, &hurry, &words(" "), &two, &done].map(Clone::clone);
+    let right = [&go, &call, &one, &two, &words("[no answer]"), &hurry, &done].map(Clone::clone);
+    assert_eq!(valid_conversation(odd.to_vec()), right);
+}
+
+#[test]
+fn very_many_words_before_a_result_take_linear_time() {
+    let ids: Vec<String> = (0..30_000).map(|number| format!("call_{number}")).collect();
+    let pairs: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "{}")).collect();
+    let answered = ids.iter().skip(1).map(|id| result(id, "1"));
+    let meanwhile = (0..30_000).map(|number| user(&number.to_string()));
+    let list: Vec<Message> = [calls("", &pairs)].into_iter().chain(answered).chain(meanwhile).collect();
+    let mended = valid_conversation(list);
+    assert_eq!(mended.len(), 2 + 30_000 + 1 + 30_000, "a word before, and one between");
+}
+
 proptest! {
     #[test]
     fn any_list_becomes_valid_and_a_valid_one_stays(messages in prop::collection::vec(any_message(), 0..24)) {

@@ -56,6 +56,22 @@ async fn a_queue_is_served_in_order_and_bounded() {
     assert_eq!((worker.in_flight(), worker.queued()), (0, 0));
 }
 
+#[tokio::test]
+async fn what_ended_in_the_queue_plays_again() {
+    let server = Server::script([Answer::stream().delta("first").then(Act::Silence)]);
+    let mut config = config();
+    config.queue = 1;
+    let worker = worker(&server, config.clone());
+    worker.submit(prompt()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.jsonl");
+    let submitted: super::replay::When = |event| matches!(event, Event::Submitted { .. });
+    let ended = super::replay::record(&worker, &path, Some(submitted)).await;
+    assert_eq!(ended.events.len(), 2, "submitted and finished, no turn: {:?}", ended.events);
+    let again = super::replay::replay(&path, config, echo()).await;
+    assert_eq!(again.events, ended.events);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_wait_in_a_queue_counts_for_the_whole_request() {
     let mut config = with_timers(|timers| timers.total = Some(Duration::from_secs(5)));
