@@ -10,6 +10,7 @@ use super::said::Said;
 use crate::chat::fallback::{Candidate, TextCall};
 use crate::chat::{Message, RawArguments, RawCall};
 use crate::schema::{ToolKind, ToolSet, Violation};
+use crate::spec::nearest;
 
 /// The calls of a reply by what they call, each in order.
 pub(super) struct Partition<'a> {
@@ -80,6 +81,22 @@ pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Ch
     }
 }
 
+/// A reply may name very many tools that are not there; so many are looked for.
+const MAX_SUGGESTED: usize = 8;
+
+/// Names of no tool, as messages give them: with the tool that was likely meant.
+pub(super) fn unknown_names<'n>(names: impl Iterator<Item = &'n str>, tools: &ToolSet) -> String {
+    let meant = |nth, name: &str| {
+        let all = tools.iter().map(|tool| tool.name.as_str());
+        (nth < MAX_SUGGESTED).then(|| nearest(name, all)).flatten()
+    };
+    let told = names.enumerate().map(|(nth, name)| match meant(nth, name) {
+        Some(meant) => format!("`{name}` (did you mean `{meant}`?)"),
+        None => format!("`{name}`"),
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
 /// Judges candidates in a reply's text.
 pub(super) struct TextJudge<'a> {
     pub(super) tools: &'a ToolSet,
@@ -99,7 +116,7 @@ impl Judge for TextJudge<'_> {
             return Judgement::Plain;
         }
         let unknown = candidate.calls.iter().filter(|call| self.tools.get(&call.name).is_none());
-        let unknown = unknown.map(|call| format!("`{}`", call.name)).collect::<Vec<_>>().join(", ");
+        let unknown = unknown_names(unknown.map(|call| call.name.as_str()), self.tools);
         let written =
             |call: &TextCall| candidate.text.get(call.span.0..call.span.1).unwrap_or(&candidate.text);
         if candidate.calls.iter().any(|call| self.is_quoted(written(call))) {

@@ -11,7 +11,7 @@ return function(location, unit)
     return { found = false }
   end
   unit = unit or "celsius"
-  if unit == "farenheit" then
+  if unit == "fahrenheit" then
     degrees = degrees * 9 / 5 + 32
   end
   return { location = city, temperature = degrees, unit = unit }

@@ -10,7 +10,7 @@ test("knows a city by its name, whatever follows it", function()
 end)
 
 test("converts where it is asked to", function()
-  expect(get_weather({ location = "Oslo", unit = "farenheit" }).temperature).near(37.4)
+  expect(get_weather({ location = "Oslo", unit = "fahrenheit" }).temperature).near(37.4)
 end)
 
 test("says so when it does not know a city", function()

@@ -12,12 +12,13 @@ use serde_json::{Map, Value, json};
 use super::{PendingCall, Phase, Run};
 use crate::chat::MessageToolCall;
 use crate::request::approval::Approval;
+use crate::request::config::RunConfig;
 use crate::request::conversation::{Answered, append_answered};
 use crate::request::emission::Checked;
 use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, kind};
 use crate::request::valid::unanswered;
-use crate::spec::OnFailure;
+use crate::spec::{BudgetUnit, OnFailure};
 use crate::tool::{ToolCall, ToolError, ToolErrorKind};
 
 /// The normal calls of one reply.
@@ -216,7 +217,10 @@ impl Run {
             match batch.calls.iter().position(waiting) {
                 Some(index) if index < batch.affordable => self.open_call(index),
                 // The rest of the calls is not paid for.
-                Some(_) if !any_open => return self.finish_failed(budget_failure()),
+                Some(_) if !any_open => {
+                    let failure = budget_failure(&self.config);
+                    return self.finish_failed(failure);
+                }
                 None if !any_open => return self.end_batch(),
                 Some(_) | None => return,
             }
@@ -317,8 +321,14 @@ impl Run {
     }
 }
 
-pub(super) fn budget_failure() -> Failure {
-    Failure::new(FailReason::ToolExecutionError, kind::BUDGET_EXHAUSTED, "tool budget exhausted")
+pub(super) fn budget_failure(config: &RunConfig) -> Failure {
+    let unit = match config.budget_unit {
+        BudgetUnit::Iteration => "iteration",
+        BudgetUnit::Call => "call",
+    };
+    let (budget, s) = (config.tool_budget, if config.tool_budget == 1 { "" } else { "s" });
+    let detail = format!("tool budget exhausted: {budget} {unit}{s} (the worker's :tool-budget)");
+    Failure::new(FailReason::ToolExecutionError, kind::BUDGET_EXHAUSTED, detail)
 }
 
 fn failure_detail(tool: &str, error: &ToolError) -> String {

@@ -5,7 +5,7 @@ use super::calls::budget_failure;
 use crate::chat::{
     MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage,
 };
-use crate::request::emission::{Checked, Partition, TextJudge, check, partition};
+use crate::request::emission::{Checked, Partition, TextJudge, check, partition, unknown_names};
 use crate::request::event::Event;
 use crate::request::hold_back::{Directive, Fault};
 use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, kind};
@@ -78,13 +78,17 @@ impl Run {
         let failure = status_failure(&status, reply)
             .or_else(|| looped.or_else(|| self.lines.finish()).map(loop_failure))
             .or_else(|| {
-                let names: Vec<String> = unknown.iter().map(|call| format!("`{}`", call.name)).collect();
-                let detail = format!("the model called an unknown tool: {}", names.join(", "));
-                (!names.is_empty())
-                    .then(|| Failure::new(FailReason::ToolParseError, kind::UNKNOWN_TOOL, detail))
+                (!unknown.is_empty()).then(|| {
+                    let names = unknown_names(unknown.iter().map(|call| call.name.as_str()), tools);
+                    let detail = format!("the model called an unknown tool: {names}");
+                    Failure::new(FailReason::ToolParseError, kind::UNKNOWN_TOOL, detail)
+                })
             })
             .or_else(|| if normal.is_empty() { self.hold_back.fault().map(fault_failure) } else { None })
-            .or_else(|| (!calls.is_empty() && self.budget.affords(calls.len()) == 0).then(budget_failure));
+            .or_else(|| {
+                (!calls.is_empty() && self.budget.affords(calls.len()) == 0)
+                    .then(|| budget_failure(&self.config))
+            });
         if let Some(failure) = failure {
             let rest = self.hold_back.release(only_exit);
             self.show(rest);

@@ -168,7 +168,11 @@ fn the_budget_is_spent_by_replies_and_then_fails() {
         .run(&[says("a").call("look", json!({})).call("look", json!({})).call("look", json!({}))]);
     assert_eq!(
         played.failure(),
-        (FailReason::ToolExecutionError, "budget_exhausted", "tool budget exhausted")
+        (
+            FailReason::ToolExecutionError,
+            "budget_exhausted",
+            "tool budget exhausted: 2 iterations (the worker's :tool-budget)"
+        )
     );
     assert_eq!(played.executed.len(), 6);
     assert_eq!(played.outcome.tool_iterations, 2);
