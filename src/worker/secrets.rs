@@ -36,8 +36,10 @@ const CREDENTIALS_PATTERN: &str = r#"(?ix)
 "#;
 
 /// A word, between blanks, after which [`CREDENTIALS_PATTERN`] may go on.
+#[cfg(feature = "cli")]
 static OPENING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(OPENING_PATTERN).ok());
 
+#[cfg(feature = "cli")]
 const OPENING_PATTERN: &str =
     r#"(?i)(?:authorization|api-key|x-auth-token|bearer|basic|token)["':=]*$|^["':=]*$"#;
 

@@ -1,6 +1,7 @@
 //! The command that a stub is run for.
 
 use std::ffi::OsString;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use crate::cli::interrupt::Signals;
@@ -13,7 +14,7 @@ use crate::worker::Descendants;
 /// After Ctrl-C, which a terminal sends to the command, too, it has this long to end by itself, with all that it started.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// How often is looked whether it has.
+/// How often is looked whether it has, and how long a signal is waited for after a command that ended badly.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs a command that finds the stub by its environment; how it ended.
@@ -40,8 +41,15 @@ pub(super) async fn run_command(
     let started = Started::from_now_on();
     let mut child =
         command.spawn().map_err(|error| CliError::Usage(format!("cannot run `{shown}`: {error}")))?;
+    let ended = async {
+        let status = child.wait().await;
+        // A terminal's Ctrl-C is for both of them, and may end the command before it is heard here.
+        if !status.as_ref().is_ok_and(ExitStatus::success) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        status
+    };
     tokio::select! {
-        // A command that a terminal's Ctrl-C ended was interrupted, not wrong.
         biased;
         () = signals.next() => {
             // It is served on, so that it can say what it has; who asks twice does not want to wait.
@@ -58,7 +66,7 @@ pub(super) async fn run_command(
             started.kill();
             Ok(Exit::Interrupted)
         }
-        status = child.wait() => {
+        status = ended => {
             let status = status.map_err(CliError::Runtime)?;
             if !status.success() {
                 say_error(&format!("`{shown}` ended with {status}"));
