@@ -15,12 +15,20 @@ const MAX_STDIN: u64 = 64 << 20;
 
 /// The text on stdin; `what` it is, for what is said where it cannot be had.
 pub(super) fn read_stdin(what: &str) -> Result<String, String> {
-    let mut text = String::new();
-    match std::io::stdin().take(MAX_STDIN + 1).read_to_string(&mut text) {
-        Err(error) => Err(format!("{what} on stdin cannot be read: {error}")),
-        Ok(_) if text.len() as u64 > MAX_STDIN => Err(format!("{what} on stdin has more than 64 MiB")),
-        Ok(_) => Ok(text),
+    read_limited(std::io::stdin(), MAX_STDIN).map_err(|why| format!("{what} on stdin {why}"))
+}
+
+/// The text that `from` holds, of at most `limit` bytes; or what is wrong with it, in a clause.
+fn read_limited(from: impl Read, limit: u64) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    // One more may be a piece of a character.
+    from.take(limit + 1).read_to_end(&mut bytes).map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > limit {
+        return Err(format!("has more than {} MiB", limit >> 20));
     }
+    String::from_utf8(bytes).map_err(|error| {
+        format!("cannot be read: byte {} is not UTF-8", error.utf8_error().valid_up_to() + 1)
+    })
 }
 
 /// The text of arguments: itself, or what stdin holds for `-`.
@@ -98,4 +106,25 @@ pub(super) fn find_tool<'g>(name: &str, generation: &'g Generation) -> Result<&'
 
 fn invalid(message: String) -> ToolError {
     ToolError::new(ToolErrorKind::InvalidArguments, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_too_long_is_told_as_that_wherever_it_is_cut() {
+        let limit = 1 << 20;
+        for (text, told) in [
+            ("é".repeat(1 << 19), None),
+            ("é".repeat(1 << 19) + "é", Some("has more than 1 MiB")),
+            ("é".repeat(1 << 19) + "x", Some("has more than 1 MiB")),
+        ] {
+            let read = read_limited(text.as_bytes(), limit);
+            assert_eq!(read.as_ref().err().map(String::as_str), told);
+            assert_eq!(read.unwrap_or_default().len(), if told.is_none() { text.len() } else { 0 });
+        }
+        let error = read_limited(&b"ab\xff"[..], limit).unwrap_err();
+        assert_eq!(error, "cannot be read: byte 3 is not UTF-8");
+    }
 }

@@ -20,6 +20,7 @@ mod names;
 mod outside;
 mod overlay;
 mod parallel;
+mod private;
 mod read;
 pub mod rules;
 mod script_findings;
@@ -43,6 +44,7 @@ pub use grants::{Grants, Trust, Wish, wishes};
 pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadOptions, LoadedTool, ScriptState, load, load_specs, load_with};
 pub use overlay::Overlay;
+pub(crate) use private::create_private;
 pub use read::display_name;
 #[cfg(feature = "cli")]
 pub(crate) use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};

@@ -35,6 +35,14 @@ const CREDENTIALS_PATTERN: &str = r#"(?ix)
     | [?&] (?: api[-_]?key | access[-_]?token | auth | key | password | secret | sig | signature | token ) = ([^&\s"'\\\#]{6,})
 "#;
 
+/// A word, between blanks, after which [`CREDENTIALS_PATTERN`] may go on.
+#[cfg(feature = "cli")]
+static OPENING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(OPENING_PATTERN).ok());
+
+#[cfg(feature = "cli")]
+const OPENING_PATTERN: &str =
+    r#"(?i)(?:authorization|api-key|x-auth-token|bearer|basic|token)["':=]*$|^["':=]*$"#;
+
 /// Words in the names of variables whose values are secrets.
 const SECRET_WORDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "PRIVATE"];
 
@@ -126,6 +134,22 @@ impl Mask {
     /// Whether secrets were given that could be spelled over several pieces of a reply.
     pub(crate) fn has_secrets(&self) -> bool {
         !self.secrets.is_empty()
+    }
+
+    /// How many bytes at the beginning of `text` are part of no secret that ends in what follows it, so that they can be
+    /// looked at without it. Up to `from` this was asked before, and the answer was nothing.
+    #[cfg(feature = "cli")]
+    pub(crate) fn settled(&self, text: &str, from: usize) -> usize {
+        // A user's secret may hold anything.
+        let (false, Some(opening)) = (self.has_secrets(), OPENING.as_ref()) else { return 0 };
+        let new = text.get(from..).unwrap_or_default();
+        let blanks = new.char_indices().rev().filter(|(_, c)| c.is_whitespace());
+        let mut ends = blanks.map(|(at, _)| from + at);
+        let closes = |end: &usize| {
+            let before = text.get(..*end).unwrap_or_default();
+            before.rsplit(char::is_whitespace).next().is_some_and(|word| !opening.is_match(word))
+        };
+        ends.find(closes).unwrap_or(0)
     }
 
     /// Every secret in `text`, in order, without overlaps.
@@ -438,6 +462,37 @@ mod tests {
         ] {
             assert_eq!(mask.text(text), marked);
         }
+    }
+
+    #[test]
+    #[cfg(feature = "cli")]
+    fn credentials_are_found_in_what_is_settled_however_they_are_cut() {
+        let credentials = mask(&[], &[]);
+        for text in [
+            "It says: Authorization: Bearer abcdefgh1234, and ends.",
+            "a \"authorization\"  =\n 'basic\n\tdXNlcjpwYXNz' b",
+            "the bearer\n\n abcdefghijklmnopqrst is here",
+            "X-API-Key : token 0123456789 x-auth-token= 0123456789 c",
+            "curl https://me:s3cret@host/x?a=1&api_key=abcdef99#f and more",
+            "Bearer bearer Bearer abcdefghijklmnopqrst token",
+        ] {
+            let whole = credentials.text(text);
+            assert!(whole.contains("[redacted-"), "{text}");
+            for size in 1..=text.len() {
+                let (mut out, mut waiting) = (String::new(), String::new());
+                for piece in text.as_bytes().chunks(size) {
+                    let from = waiting.len();
+                    waiting.push_str(std::str::from_utf8(piece).unwrap());
+                    let rest = waiting.split_off(credentials.settled(&waiting, from));
+                    out.push_str(&credentials.text(&std::mem::replace(&mut waiting, rest)));
+                }
+                assert_eq!(out + &credentials.text(&waiting), whole, "{text} by {size}");
+            }
+        }
+        // Other words wait for their ends alone, where no other secret is known.
+        assert_eq!(credentials.settled("It is thr", 0), 5);
+        assert_eq!(credentials.settled("a bearer of", 0), 1);
+        assert_eq!(mask(&["hunter22"], &[]).settled("It is thr", 0), 0);
     }
 
     #[test]

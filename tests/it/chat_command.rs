@@ -318,7 +318,8 @@ fn a_session_of_which_only_the_first_line_was_written_goes_on() {
     assert_eq!(sent(&server, 1).len(), 3);
 }
 
-/// Killed in the middle of a reply, after a tool has answered: nothing that was whole is lost.
+/// Killed in the middle of a reply, after a tool has answered: nothing that was whole is lost, and no credentials are kept
+/// that came in two pieces.
 #[cfg(unix)]
 #[test]
 fn a_chat_that_is_killed_goes_on_where_it_was() {
@@ -326,18 +327,19 @@ fn a_chat_that_is_killed_goes_on_where_it_was() {
     let server = Server::script([
         Answer::text("Hello."),
         Answer::calls(&[("count", r#"{"text": "abc"}"#)]),
-        Answer::stream().delta("It is thr").then(Act::Silence),
+        Answer::stream().delta("It is Bearer abcdefghij").delta("klmnopqrstuv, thr").then(Act::Silence),
         Answer::text("Three."),
     ]);
     let mut child = home.command(&server, &["--json"]).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"hi\nhow long?\n").unwrap();
     let mut events = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(events.any(|line| line.unwrap().contains("It is thr")));
+    assert!(events.any(|line| line.unwrap().contains(", thr")));
     child.kill().unwrap();
     child.wait().unwrap();
     // The last line was cut, too.
     let file = home.only_session();
     let mut text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains("abcdef") && !text.contains("klmnop"), "{text}");
     text.push_str("{\"record\": \"event\", \"event\": {\"type\": \"te");
     fs::write(&file, text).unwrap();
 
@@ -345,7 +347,7 @@ fn a_chat_that_is_killed_goes_on_where_it_was() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Three.\n"), "{ended:?}");
     let sent = sent(&server, 3);
     assert_eq!(sent[4], said("tool", r#"{"length":3}"#), "{sent:?}");
-    assert_eq!(sent[5], said("assistant", &format!("It is thr\n\n{INTERRUPTED}")));
+    assert_eq!(sent[5], said("assistant", &format!("It is Bearer [redacted-1],\n\n{INTERRUPTED}")));
     assert_eq!(sent[6], said("user", "go on"));
     // And once more: what was mended is in the file.
     let ended = home.chat(&server, &["--resume"], "and on\n");

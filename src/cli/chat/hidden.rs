@@ -17,9 +17,9 @@ impl Hidden {
         Self { key: Redactor::new(key), mask: Mask::new(secrets) }
     }
 
-    /// Whether there are secrets that a model could spell over several pieces of a reply.
-    pub(super) fn wants_whole_texts(&self) -> bool {
-        self.mask.has_secrets()
+    /// How much of a reply's text can be written before the rest of it is known; as [`Mask::settled`].
+    pub(super) fn settled(&self, text: &str, from: usize) -> usize {
+        self.mask.settled(text, from)
     }
 
     pub(super) fn text(&self, text: &str) -> String {
@@ -48,7 +48,17 @@ impl Hidden {
                 result.iter_mut().chain(error).for_each(|value| self.mask.value(value));
             }
             // Not kept.
-            _ => {}
+            Event::Submitted { .. }
+            | Event::TurnStarted { .. }
+            | Event::Reasoning { .. }
+            | Event::Approval { .. }
+            | Event::ToolStarted { .. }
+            | Event::Signal(_)
+            | Event::Budget { .. }
+            | Event::Retry { .. }
+            | Event::Reloaded { .. }
+            | Event::Warning { .. }
+            | Event::Finished(_) => {}
         }
     }
 }

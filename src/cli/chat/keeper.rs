@@ -80,8 +80,16 @@ impl Keeper {
         if !is_kept(event) {
             return;
         }
-        if let (Event::Text { text }, true) = (event, self.hidden.wants_whole_texts()) {
-            return self.waiting.push_str(text);
+        if let Event::Text { text } = event {
+            let from = self.waiting.len();
+            self.waiting.push_str(text);
+            let settled = self.hidden.settled(&self.waiting, from);
+            if settled > 0 {
+                let rest = self.waiting.split_off(settled);
+                self.flush();
+                self.waiting = rest;
+            }
+            return;
         }
         self.flush();
         self.write(|file| file.write(&[Line::Event { event: event.clone() }]));

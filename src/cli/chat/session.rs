@@ -1,7 +1,7 @@
 //! A session's file: one JSON object a line, written as it happens, so that a process that is killed loses nothing that was
 //! whole.
 //!
-//! A message is written when it is whole; until then what comes of a reply is written as the events that it comes in, of
+//! A message is written when it is whole; until then what comes of a reply is written as events, its text word by word, of
 //! which a reader makes what there was of it. `rewind` takes messages back: nothing in the file is ever changed. No secret is
 //! in any of it ([`Hidden`]).
 
@@ -235,7 +235,13 @@ fn read(file: &mut File, path: &Path) -> Result<Found, SessionError> {
                 Line::Chat { version, .. } => {
                     return Err(SessionError::Version { path: path.to_owned(), found: version });
                 }
-                _ => return Err(malformed(String::from("the first line must say whose session it is"))),
+                Line::Message { .. }
+                | Line::Rewind { .. }
+                | Line::Event { .. }
+                | Line::System { .. }
+                | Line::Model { .. } => {
+                    return Err(malformed(String::from("the first line must say whose session it is")));
+                }
             }
             continue;
         };
@@ -298,7 +304,17 @@ fn messages_of(events: Vec<Event>) -> Vec<Message> {
                 };
                 results.push(Message::Tool { tool_call_id: id, content: content.to_string() });
             }
-            _ => {}
+            Event::Submitted { .. }
+            | Event::TurnStarted { .. }
+            | Event::Reasoning { .. }
+            | Event::Approval { .. }
+            | Event::ToolStarted { .. }
+            | Event::Signal(_)
+            | Event::Budget { .. }
+            | Event::Retry { .. }
+            | Event::Reloaded { .. }
+            | Event::Warning { .. }
+            | Event::Finished(_) => {}
         }
     }
     let mut content = text.trim().to_owned();

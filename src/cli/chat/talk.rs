@@ -98,6 +98,7 @@ impl Talk {
                 return Next::Interrupted;
             }
             Err(error) => {
+                self.keeper.flush();
                 say_error(&error.to_string());
                 self.any_failed = true;
             }

@@ -1,6 +1,6 @@
 //! `--log`: every request as a line of JSON. They hold conversations: nobody else can read the file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::CliError;
 use crate::cli::output::say_error;
+use crate::project::create_private;
 use crate::serve::stub::Received;
 use crate::worker::is_secret_name;
 
@@ -26,17 +27,8 @@ impl Log {
     /// # Errors
     /// When it cannot be written.
     pub(super) fn create(path: &Path) -> Result<Self, CliError> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let unwritable = |source| CliError::Unwritable { path: path.display().to_string(), source };
-        let file = options.open(path).map_err(unwritable)?;
-        // One that was there already; not every file system has permissions, and a device is nobody's conversation.
-        #[cfg(unix)]
-        if file.metadata().is_ok_and(|about| about.is_file()) {
-            let _ = file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
-        }
+        let file = create_private(path).map_err(unwritable)?;
         Ok(Self { file: Mutex::new(Some(file)), started: Instant::now() })
     }
 

@@ -5,7 +5,7 @@
 //! crashes then loses that reply.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::reply::{Piece, redact_reply};
 use super::{Line, RecordingError, Session, VERSION};
+use crate::project::create_private;
 use crate::worker::redact::Redactor;
 use crate::worker::secrets::{Mask, Secrets};
 
@@ -159,23 +160,6 @@ impl Recorder {
         let written = written.and_then(|text| state.file.write_all(format!("{text}\n").as_bytes()));
         state.error = written.err();
     }
-}
-
-/// A new or emptied file that nobody else may read.
-fn create_private(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
-    // One that was there has its own mode; a terminal or a pipe keeps it.
-    #[cfg(unix)]
-    if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        // Of somebody else's file that its owner lets this user write, nothing more can be had.
-        let _ = file.set_permissions(mode);
-    }
-    Ok(file)
 }
 
 /// Writes the lines of one request.

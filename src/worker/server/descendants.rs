@@ -1,4 +1,4 @@
-//! The end of all that a guard's server started, in whatever group or session it is.
+//! The end of all that a process started, in whatever group or session it is.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -10,44 +10,68 @@ use super::stat::{Stat, processes};
 /// How often is looked for what was started meanwhile.
 const SWEEPS: usize = 20;
 
-/// Kills all that descends from this process, to which its orphans fall.
-pub(crate) fn kill_all() {
-    for sweep in 0..SWEEPS {
-        let all: Vec<Stat> = processes().collect();
-        let found = descendants(&all, std::process::id());
-        if found.is_empty() {
-            return;
-        }
-        if sweep > 0 {
-            // What was killed takes a moment to be gone.
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        for id in found {
-            if let Some(id) = Pid::from_raw(id.cast_signed()) {
+/// All that descends from this process, to which its orphans fall.
+#[derive(Debug, Default)]
+pub(crate) struct Descendants {
+    /// Processes that are none of them, nor is what descends from them; by number and beginning, as numbers are given anew.
+    spared: HashSet<(u32, u64)>,
+}
+
+impl Descendants {
+    /// Without those that are there now. What one of these starts later and then leaves behind cannot be told from the others.
+    #[cfg(feature = "cli")]
+    pub(crate) fn from_now_on() -> Self {
+        let there = Self::default().living();
+        Self { spared: there.iter().map(|stat| (stat.id, stat.began)).collect() }
+    }
+
+    /// Whether none lives.
+    #[cfg(feature = "cli")]
+    pub(crate) fn are_gone(&self) -> bool {
+        self.living().is_empty()
+    }
+
+    /// Ends them all.
+    pub(crate) fn kill(&self) {
+        for sweep in 0..SWEEPS {
+            let found = self.living();
+            if found.is_empty() {
+                return;
+            }
+            if sweep > 0 {
+                // What was killed takes a moment to be gone.
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            for id in found.iter().filter_map(|stat| Pid::from_raw(stat.id.cast_signed())) {
                 let _ = kill_process(id, Signal::KILL);
             }
         }
     }
-}
 
-/// The living descendants of `root`. A dead one between keeps its children: they are its parent's only once it is buried.
-fn descendants(all: &[Stat], root: u32) -> Vec<u32> {
-    let mut children: HashMap<u32, Vec<&Stat>> = HashMap::new();
-    for stat in all {
-        children.entry(stat.parent).or_default().push(stat);
+    fn living(&self) -> Vec<Stat> {
+        let all: Vec<Stat> = processes().collect();
+        self.among(&all, std::process::id())
     }
-    let (mut found, mut pending, mut seen) = (Vec::new(), vec![root], HashSet::from([root]));
-    while let Some(parent) = pending.pop() {
-        for child in children.remove(&parent).unwrap_or_default() {
-            if seen.insert(child.id) {
-                pending.push(child.id);
-                if !child.is_dead {
-                    found.push(child.id);
+
+    /// The living descendants of `root`. A dead one between keeps its children: they are its parent's only once it is buried.
+    fn among(&self, all: &[Stat], root: u32) -> Vec<Stat> {
+        let mut children: HashMap<u32, Vec<&Stat>> = HashMap::new();
+        for stat in all.iter().filter(|stat| !self.spared.contains(&(stat.id, stat.began))) {
+            children.entry(stat.parent).or_default().push(stat);
+        }
+        let (mut found, mut pending, mut seen) = (Vec::new(), vec![root], HashSet::from([root]));
+        while let Some(parent) = pending.pop() {
+            for child in children.remove(&parent).unwrap_or_default() {
+                if seen.insert(child.id) {
+                    pending.push(child.id);
+                    if !child.is_dead {
+                        found.push(*child);
+                    }
                 }
             }
         }
+        found
     }
-    found
 }
 
 #[cfg(test)]
@@ -65,10 +89,18 @@ mod tests {
             stat(8, 7, false),
             stat(9, 1, false),
         ];
-        let mut found = descendants(&all, 5);
-        found.sort_unstable();
-        assert_eq!(found, [7, 8]);
-        assert_eq!(descendants(&all, 9), [0; 0]);
-        assert_eq!(descendants(&[stat(3, 3, false)], 3), [0; 0]);
+        let found = |descendants: &Descendants, root| {
+            let mut ids: Vec<u32> = descendants.among(&all, root).iter().map(|stat| stat.id).collect();
+            ids.sort_unstable();
+            ids
+        };
+        let every = Descendants::default();
+        assert_eq!(found(&every, 5), [7, 8]);
+        assert_eq!(found(&every, 9), [0; 0]);
+        assert_eq!(every.among(&[stat(3, 3, false)], 3), []);
+        // With its tree; another process of its number is not spared.
+        let spare = |id, began| Descendants { spared: HashSet::from([(id, began)]) };
+        assert_eq!(found(&spare(5, 0), 1), [9]);
+        assert_eq!(found(&spare(5, 1), 1), [5, 7, 8, 9]);
     }
 }

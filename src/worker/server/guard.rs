@@ -183,7 +183,7 @@ fn guard(mut lifeline: File, words: File, command: Vec<String>, grace: Duration)
         });
     }
     #[cfg(target_os = "linux")]
-    super::descendants::kill_all();
+    super::descendants::Descendants::default().kill();
     match ending {
         Ok(Event::Exited { code, signal }) => say(&words, &Word::Exited { code, signal }),
         // It is in the kernel's hands, which lets nobody kill it now.

@@ -38,7 +38,7 @@ use tokio::time::Instant;
 
 pub use condition::{NotReady, WorkerState, WorkerStatus};
 #[cfg(all(target_os = "linux", feature = "cli"))]
-pub(crate) use descendants::kill_all as kill_descendants;
+pub(crate) use descendants::Descendants;
 #[cfg(not(unix))]
 pub use elsewhere::guard_server;
 #[cfg(unix)]

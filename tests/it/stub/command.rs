@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -168,25 +168,80 @@ fn nothing_outlives_a_stub_that_is_told_to_end() {
         "(trap '' TERM INT; sleep 600 & echo $! > one; wait) & setsid sleep 600 & echo $! > two; wait";
     let mut command = project.command(&["stub", "--quiet", "--", "sh", "-c", script]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let id_in = |name: &str| std::fs::read_to_string(project.path(name)).ok()?.trim().parse::<i32>().ok();
+    let ids = ["one", "two"].map(|name| id_in(&project, name));
+    // Who asks twice does not wait for last words.
+    for signal in ["-TERM", "-INT"] {
+        kill(signal, &child.id().to_string());
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!ids.into_iter().any(is_alive));
+}
+
+/// As `server & exec deftool stub -- command` in a script: the stub is the shell, and `server` none of its command's.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_ran_before_a_stub_goes_on_after_it() {
+    let project = Project::new();
+    let script =
+        "sleep 600 & echo $! > before; exec \"$0\" stub --quiet -- sh -c 'sleep 600 & echo $! > own; wait'";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_deftool")]).current_dir(project.path(""));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let own = id_in(&project, "own");
+    for signal in ["-TERM", "-INT"] {
+        kill(signal, &child.id().to_string());
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let before = id_in(&project, "before");
+    let lives = is_alive(before);
+    kill("-KILL", &before.to_string());
+    assert!(lives && !is_alive(own));
+}
+
+/// The command ends at once, as npm does, and what it started has its last words nevertheless.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_command_started_has_last_words_too() {
+    use std::os::unix::process::CommandExt;
+    let script =
+        "(trap 'sleep 0.3; echo bye > words; exit' TERM; echo $$ > ready; while :; do sleep 1; done) & wait";
+    // Two seconds are little on a machine that is busy.
+    let has_them = (0..5).any(|_| {
+        let project = Project::new();
+        let mut command = project.command(&["stub", "--quiet", "--", "sh", "-c", script]);
+        command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        id_in(&project, "ready");
+        kill("-TERM", &format!("-{}", child.id()));
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        project.path("words").exists()
+    });
+    assert!(has_them);
+}
+
+/// The number of a process that a script writes into a file.
+#[cfg(target_os = "linux")]
+fn id_in(project: &Project, name: &str) -> u32 {
     let started = std::time::Instant::now();
-    let ids = loop {
-        if let (Some(one), Some(two)) = (id_in("one"), id_in("two")) {
-            break [one, two];
+    loop {
+        let text = std::fs::read_to_string(project.path(name)).unwrap_or_default();
+        if let Some(id) = text.strip_suffix('\n') {
+            return id.parse().unwrap();
         }
         assert!(started.elapsed().as_secs() < 60, "it does not start");
         std::thread::sleep(std::time::Duration::from_millis(10));
-    };
-    // Who asks twice does not wait for last words.
-    for signal in ["-TERM", "-INT"] {
-        let killed = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
-        assert!(killed.unwrap().success());
     }
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    for id in ids {
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
-    }
+}
+
+#[cfg(unix)]
+fn kill(signal: &str, id: &str) {
+    assert!(Command::new("kill").args([signal, "--", id]).status().unwrap().success());
+}
+
+#[cfg(target_os = "linux")]
+fn is_alive(id: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
 }
 
 #[cfg(unix)]
@@ -195,8 +250,7 @@ fn a_signal_ends_it_well() {
     let project = Project::new();
     for signal in ["-INT", "-TERM"] {
         let stub = Running::start(&project, &[]);
-        let id = stub.child.id().to_string();
-        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+        kill(signal, &stub.child.id().to_string());
         assert_eq!(stub.end().0, Some(0), "{signal}");
     }
 }
