@@ -50,7 +50,7 @@ fn a_recording_is_its_users_alone_from_its_first_byte() {
     let recorder = deftool::worker::Recorder::create(&path).unwrap();
     assert_eq!((mode(&path), fs::read(&path).unwrap().len()), (0o600, 0));
     drop(recorder);
-    fs::write(&path, "older").unwrap();
+    fs::write(&path, "{\"record\":\"session\",\"older\":1}\n").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let _recorder = deftool::worker::Recorder::create(&path).unwrap();
     assert_eq!((mode(&path), fs::read(&path).unwrap().len()), (0o600, 0));
@@ -246,6 +246,18 @@ fn a_recording_that_cannot_be_written_is_told() {
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "hello\n"), "{ended:?}");
         assert!(ended.stderr.contains("recording /dev/full"), "{}", ended.stderr);
     }
+}
+
+#[test]
+fn a_file_that_is_no_recording_is_kept() {
+    let project = Project::with_worker(WORKER);
+    let server = two_turns();
+    project.write("mine.eld", "(deftool :name \"mine\")");
+    let ended = project.run(&["run", "count", "--endpoint", &server.endpoint(), "--record", "mine.eld"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("it holds something that is no recording, and is kept"), "{ended:?}");
+    assert_eq!(fs::read_to_string(project.path("mine.eld")).unwrap(), "(deftool :name \"mine\")");
+    assert!(server.posts().is_empty(), "nothing is attempted");
 }
 
 #[test]

@@ -14,6 +14,9 @@ use crate::project::create_private;
 use crate::serve::stub::Received;
 use crate::worker::is_secret_name;
 
+/// How every log begins.
+const BEGINNING: &str = r#"{"at_ms":"#;
+
 /// A log being written.
 pub(super) struct Log {
     /// `None`: it could not be written, which was told.
@@ -22,13 +25,13 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Makes the file, or empties it.
+    /// Makes the file, or empties a log that is there.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When it cannot be written, or holds something else.
     pub(super) fn create(path: &Path) -> Result<Self, CliError> {
         let unwritable = |source| CliError::Unwritable { path: path.display().to_string(), source };
-        let file = create_private(path).map_err(unwritable)?;
+        let file = create_private(path, "log of the stub", BEGINNING).map_err(unwritable)?;
         Ok(Self { file: Mutex::new(Some(file)), started: Instant::now() })
     }
 

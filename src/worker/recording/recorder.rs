@@ -20,6 +20,8 @@ use crate::worker::secrets::{Mask, Secrets};
 
 /// A reply that waits for its end is no larger than this, in bytes.
 const MAX_WAITING: usize = 64 << 20;
+/// How every recording begins.
+const BEGINNING: &str = r#"{"record":"#;
 
 /// Writes a recording.
 #[derive(Debug)]
@@ -49,13 +51,13 @@ struct Waiting {
 }
 
 impl Recorder {
-    /// Creates or empties the file at `path`, which is its user's alone from then on.
+    /// Creates the file at `path`, or empties a recording that is there; it is its user's alone from then on.
     ///
     /// # Errors
-    /// When that is not possible.
+    /// When that is not possible, or the file holds something else.
     pub fn create(path: &Path) -> Result<Self, RecordingError> {
-        let file =
-            create_private(path).map_err(|source| RecordingError::Io { path: path.to_owned(), source })?;
+        let file = create_private(path, "recording", BEGINNING)
+            .map_err(|source| RecordingError::Io { path: path.to_owned(), source })?;
         let state = State { file, error: None, requests: 0, waiting: HashMap::new() };
         Ok(Self {
             path: path.to_owned(),

@@ -137,13 +137,23 @@ fn a_scenario_plays_files_beside_it_and_no_others() {
     }
 }
 
+#[test]
+fn a_file_that_is_no_log_is_kept() {
+    let project = Project::new();
+    project.write("mine.txt", "precious");
+    let ended = project.run(&["stub", "--log", "mine.txt", "--", "true"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("no log of the stub, and is kept"), "{ended:?}");
+    assert_eq!(std::fs::read_to_string(project.path("mine.txt")).unwrap(), "precious");
+}
+
 /// A log holds conversations.
 #[cfg(unix)]
 #[test]
 fn a_log_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
     let project = Project::new();
-    project.write("old.jsonl", "what was there before\n");
+    project.write("old.jsonl", "{\"at_ms\":5,\"older\":true}\n");
     let mode = |name: &str| std::fs::metadata(project.path(name)).unwrap().permissions().mode() & 0o777;
     assert_ne!(mode("old.jsonl"), 0o600);
     for name in ["new.jsonl", "old.jsonl"] {
