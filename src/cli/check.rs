@@ -5,8 +5,8 @@ use std::path::Path;
 use super::args::CheckOptions;
 use super::fix::{apply, show};
 use super::links::Named;
-use super::{CliError, Exit, Place, check_watch, locate, report};
-use crate::project::{Input, LoadOptions, Overlay, load_with, read_stream, resolve_inputs};
+use super::{CliError, Exit, Place, check_watch, inputs_of, locate, report};
+use crate::project::{Input, LoadOptions, Overlay, load_with, read_stream};
 
 pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
@@ -17,14 +17,8 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let inputs = if options.paths.iter().any(|path| path == Path::new("-")) {
         vec![options.read_stdin(&place, &mut how.overlay)?]
     } else {
-        resolve_inputs(&options.paths, &place.folder)?
+        inputs_of(&options.paths, &place.folder)?
     };
-    if !options.paths.is_empty()
-        && inputs.iter().all(|input| input.files.is_empty() && input.scripts.is_empty())
-    {
-        let message = "no spec files there: names of spec files end in .eld, .el, .lisp or .sexp";
-        return Err(CliError::Usage(String::from(message)));
-    }
     let root = inputs.first().and_then(|input| input.root.as_deref());
     let named = Named::of(&options.paths, &place.folder, root);
     if options.fixing.diff {

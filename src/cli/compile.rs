@@ -2,9 +2,9 @@
 
 use super::args::{CompileOptions, CompileTarget};
 use super::output::{clean, describe_summary, print, print_json, say, say_findings};
-use super::{CliError, Exit, locate};
+use super::{CliError, Exit, inputs_of, locate};
 use crate::diagnostic::{Diagnostic, Group, Severity, Summary};
-use crate::project::{LoadOptions, load_with, resolve_inputs};
+use crate::project::{LoadOptions, load_with};
 use crate::schema::{emit, emit_gptel};
 use crate::spec::{FileKind, lay_out};
 
@@ -16,7 +16,7 @@ pub(super) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
         CompileTarget::Api(target) => vec![target],
         CompileTarget::Gptel => Vec::new(),
     };
-    let inputs = resolve_inputs(&options.paths, &place.folder)?;
+    let inputs = inputs_of(&options.paths, &place.folder)?;
     let load = load_with(&inputs, &place.current, &LoadOptions { targets, ..LoadOptions::default() })?;
     let tools = load.valid_tools().map(|loaded| &*loaded.tool);
     match options.target {

@@ -45,7 +45,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::project::ProjectError;
+use crate::project::{Input, ProjectError, resolve_inputs};
 use crate::worker::{EndpointError, RecordingError};
 use args::{Arguments, Command};
 
@@ -116,6 +116,16 @@ fn locate(project: Option<&Path>) -> Result<Place, CliError> {
         }
     };
     Ok(Place { current, folder })
+}
+
+/// The files that `paths` name; none: the project's.
+fn inputs_of(paths: &[PathBuf], folder: &Path) -> Result<Vec<Input>, CliError> {
+    let inputs = resolve_inputs(paths, folder)?;
+    if !paths.is_empty() && inputs.iter().all(|input| input.files.is_empty() && input.scripts.is_empty()) {
+        let message = "no spec files there: names of spec files end in .eld, .el, .lisp or .sexp";
+        return Err(CliError::Usage(String::from(message)));
+    }
+    Ok(inputs)
 }
 
 /// The child's side of `--isolate process`.

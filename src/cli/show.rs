@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::output::{
     begin_line, clean, cut, end_line, is_mid_line, print_json, print_text, say, say_kind, stderr_is_terminal,
+    stdout_failed,
 };
 use super::spinner::Spinner;
 use crate::request::{Event, FailReason, FinalState, FinishReason, Outcome};
@@ -42,7 +43,13 @@ impl Show {
             Event::ToolCall { id, name, arguments } => {
                 self.calls.insert(id.clone(), format!("{} {}", clean(name), shown(arguments)));
             }
-            Event::ToolStarted { name, .. } => self.wait(&format!("{name} is running")),
+            Event::ToolStarted { name, .. } => {
+                // What the tool gave will stand in a line of its own, too.
+                if stderr_is_terminal() {
+                    begin_line();
+                }
+                self.wait(&format!("{name} is running"));
+            }
             Event::ToolFinished { .. }
             | Event::Signal(_)
             | Event::Retry { .. }
@@ -90,8 +97,11 @@ impl Show {
         }
         match outcome.state {
             FinalState::Completed => {
-                if outcome.text.trim().is_empty() && outcome.reasoning.is_some() {
+                let is_silent = outcome.text.trim().is_empty();
+                if is_silent && outcome.reasoning.is_some() {
                     say("note: the model answered with reasoning only; see --json for it");
+                } else if is_silent && outcome.signals.is_empty() {
+                    say("note: the model answered with nothing: no text, no reasoning, no signal");
                 } else if outcome.finish_reason == FinishReason::MaxTokens {
                     say(
                         "note: the answer ends at the server's token limit; raise :max-tokens in the worker's :params",
@@ -105,6 +115,8 @@ impl Show {
                 let detail = outcome.detail.as_deref().unwrap_or("the request failed");
                 say_kind(kind.unwrap_or(reason.as_str()), detail);
             }
+            // By nobody: what was lost by it is told at the end.
+            FinalState::Canceled if stdout_failed() => {}
             FinalState::Canceled if outcome.text.is_empty() => say("canceled"),
             FinalState::Canceled => say("canceled; the text so far is kept"),
         }

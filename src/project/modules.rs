@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::cache::Cache;
 use super::discover::lib_folder;
 use super::read::display_name;
-use super::scripts::{ScriptFile, read_script};
+use super::scripts::{ScriptFile, read_script, what_hides};
 use crate::script::{Contract, LoadProblem, MAX_MODULES, Module, Require, Returned, module_path};
 use crate::spec::nearest;
 
@@ -135,8 +135,13 @@ impl Unit {
                 continue;
             }
             if cache.look(&path).is_none() {
+                let hidden = what_hides(&path);
+                let shown = display_name(&path, from);
                 self.missing.push(path);
-                continue;
+                match hidden {
+                    Some(error) => return Added::Unreadable(format!("{shown} cannot be read: {error}")),
+                    None => continue,
+                }
             }
             return match read_script(cache, root, &path, from) {
                 Ok(file) => {

@@ -5,6 +5,7 @@
 //! belong to that.
 
 use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -145,6 +146,14 @@ impl Found {
     }
 }
 
+/// Why it cannot be said that there is nothing at `path`, where nothing was found: a folder that may not be read, links in
+/// a circle.
+pub(super) fn what_hides(path: &Path) -> Option<std::io::Error> {
+    let error = std::fs::metadata(path).err()?;
+    let is_absent = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    (!is_absent).then_some(error)
+}
+
 /// A tool whose script was looked for, and all that this came from.
 pub(super) struct KeptTool {
     tool: Arc<Tool>,
@@ -173,7 +182,13 @@ impl KeptTool {
         let places = script_places(root, tool);
         let mut unit = Unit::default();
         let examined = match Found::among(&places, cache) {
-            None => Examined::Missing,
+            None => {
+                let hidden = |path: &PathBuf| {
+                    let found = Found { path: path.clone(), twin: None };
+                    Some(Examined::Unreadable(found, what_hides(path)?.to_string()))
+                };
+                places.iter().find_map(hidden).unwrap_or(Examined::Missing)
+            }
             Some(found) => match read_script(cache, root, &found.path, from) {
                 Err(error) => Examined::Unreadable(found, error.to_string()),
                 Ok(file) => {

@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION
 use reqwest::{Client, Response, Url};
 
 use super::detect::server_page;
-use super::probe::Prober;
+use super::probe::{Prober, TLS_ADVICE, is_of_tls};
 use super::redact::Redactor;
 use super::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError, api_path};
 use crate::chat::Api;
@@ -231,12 +231,14 @@ fn describe_error(error: &reqwest::Error, url: &str, redactor: &Redactor) -> Tra
     let cause = redactor.text(&root_cause(error));
     if error.is_connect() {
         let refused = is_refused(error);
-        let advice =
-            if refused { "is the server running there?" } else { "check the address and the network" };
-        return TransportError::Connect {
-            message: format!("no connection to {url}: {cause}; {advice}"),
-            refused,
+        let (what, advice) = if is_of_tls(error) {
+            ("TLS with", TLS_ADVICE)
+        } else if refused {
+            ("connection to", "is the server running there?")
+        } else {
+            ("connection to", "check the address and the network")
         };
+        return TransportError::Connect { message: format!("no {what} {url}: {cause}; {advice}"), refused };
     }
     TransportError::Broken { message: format!("{url}: the connection broke: {cause}") }
 }

@@ -18,6 +18,10 @@ const MAX_BODY: usize = 4 << 20;
 /// What a server says is cut to so many characters.
 const MAX_SHOWN: usize = 200;
 
+/// What to do where TLS failed.
+pub(super) const TLS_ADVICE: &str =
+    "if it is an http:// server, say so; else have its certificate trusted on this machine";
+
 /// Why an endpoint cannot be used: a clause that says what was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
@@ -109,9 +113,7 @@ impl ProbeError {
             Self::Invalid(_) => "correct the endpoint",
             Self::Refused(_) => "start the server, or correct the port",
             Self::UnknownHost(_) => "correct the host's name, or look at the network",
-            Self::Tls { .. } => {
-                "if it is an http:// server, say so; else have its certificate trusted on this machine"
-            }
+            Self::Tls { .. } => TLS_ADVICE,
             Self::Slow { .. } => "see whether the server is busy, or the address a wrong one",
             Self::Broken { .. } => {
                 "check the address and the network; an https:// server says nothing to http://"
@@ -269,6 +271,11 @@ impl Answer {
 pub(super) fn busy_slots(page: &Value) -> Option<usize> {
     let is_busy = |slot: &&Value| slot.get("is_processing").and_then(Value::as_bool) == Some(true);
     Some(page.as_array()?.iter().filter(is_busy).count())
+}
+
+/// Whether it was TLS that failed.
+pub(super) fn is_of_tls(error: &reqwest::Error) -> bool {
+    matches!(failing_layer(error), Some(Layer::Tls))
 }
 
 enum Layer {

@@ -166,7 +166,8 @@ impl Turn<'_> {
     ) -> Result<Again, Over> {
         let Incoming { status, retry_after, .. } = open.incoming;
         let location = open.incoming.location.clone();
-        let error = classify_http_error(status, &self.read_error_body(open).await?);
+        let body = self.read_error_body(open).await?;
+        let error = classify_http_error(status, &body);
         if let Some(swap) = next_swap(form, sent, &error, self.run.config().fallback) {
             return Ok(Again::As(swap, error.message));
         }
@@ -187,7 +188,14 @@ impl Turn<'_> {
             return Err(Over);
         }
         let url = self.task.url();
-        let failure = failure::of_status(url, status, &error, location.as_deref(), retry_after);
+        let failure = failure::of_status(
+            url,
+            status,
+            &error,
+            failure::is_page(&body),
+            location.as_deref(),
+            retry_after,
+        );
         Err(self.fail(failure))
     }
 

@@ -187,6 +187,20 @@ fn a_state_folder_that_is_none_is_told() {
     check(at).says("state", "warning", &["damaged"]);
 }
 
+#[test]
+fn a_worker_that_is_none_is_told_with_those_that_are_there() {
+    let several = Project::with_worker(r#"(defworker :name "a") (defworker :name "b" :slots "many")"#);
+    for (project, name, expected) in [
+        (&several, "c", "no worker called `c`; there are: a, b"),
+        (&several, "b", "the worker `b` has errors; see `deftool check`"),
+        (&Project::new(), "c", "no worker called `c`; the project has none"),
+        (&Project::empty(), "c", "no worker called `c`; there is no project here"),
+    ] {
+        let ended = project.run(&["doctor", "--worker", name]);
+        assert_eq!((ended.code, ended.stderr), (Some(2), format!("error: {expected}\n")));
+    }
+}
+
 /// Each way in which an endpoint is wrong has its own word.
 #[test]
 fn a_server_that_cannot_be_used_is_explained() {

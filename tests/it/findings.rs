@@ -39,6 +39,27 @@ const COPY: &str = "(deftool :name \"copy\" :description \"Copy a note.\" :args 
 const EXIT: &str = "(defexit :name \"done\" :description \"Say that it is done.\")\n";
 const SCRIPT: &str = "return function() return 1 end\n";
 
+/// What cannot be looked at is not said to be missing: a link to itself, as a folder that may not be read.
+#[cfg(unix)]
+#[test]
+fn a_script_that_may_be_there_is_told_with_what_is_in_the_way() {
+    let folder = project(&[("specs/a.eld", NOW)]);
+    fs::create_dir(folder.path().join("scripts")).unwrap();
+    std::os::unix::fs::symlink("now.lua", folder.path().join("scripts/now.lua")).unwrap();
+    let ended = deftool(folder.path(), &["check", "--format", "concise"]);
+    let expected = "specs/a.eld:1:16: error[DT404]: the script of `now` cannot be read: scripts/now.lua: ";
+    assert!(ended.out.starts_with(expected) && ended.out.lines().count() == 1, "{}", ended.out);
+    // Nor a module.
+    let script = "local x = require('./lib/x')\nreturn function() return x end\n";
+    let folder =
+        project(&[("specs/a.eld", NOW), ("scripts/now.lua", script), ("scripts/lib/y.lua", "return 1\n")]);
+    std::os::unix::fs::symlink("x.lua", folder.path().join("scripts/lib/x.lua")).unwrap();
+    let ended = deftool(folder.path(), &["check", "--format", "concise"]);
+    let expected =
+        "scripts/now.lua:1:1: error[DT411]: cannot require `./lib/x`: scripts/lib/x.lua cannot be read: ";
+    assert!(ended.out.starts_with(expected), "{}", ended.out);
+}
+
 #[test]
 fn scripts_are_held_against_their_specs() {
     let async_copy = COPY.replace("\"copy\"", "\"copy\" :async t");

@@ -36,6 +36,7 @@ fn folder_with(files: &[(&str, &[u8])]) -> tempfile::TempDir {
 fn exit_codes_tell_clean_from_wrong_from_not_attempted() {
     let folder =
         folder_with(&[("good.eld", GOOD.as_bytes()), ("bad.eld", BAD.as_bytes()), ("empty.eld", b"")]);
+    fs::create_dir(folder.path().join("nothing")).unwrap();
     for (arguments, code) in [
         (vec!["check", "good.eld"], 0),
         (vec!["check", "bad.eld"], 1),
@@ -47,6 +48,8 @@ fn exit_codes_tell_clean_from_wrong_from_not_attempted() {
         (vec!["compile", "good.eld"], 0),
         (vec!["compile", "bad.eld"], 1),
         (vec!["compile", "gone.eld"], 2),
+        (vec!["check", "nothing"], 2),
+        (vec!["compile", "nothing"], 2),
         (vec!["compile", "--target", "nobody", "good.eld"], 2),
     ] {
         assert_eq!(deftool(folder.path(), &arguments).code, code, "{arguments:?}");

@@ -242,6 +242,7 @@ fn doctor_looks_at_the_server_without_starting_it() {
         |server: &str| Project::with_worker(&format!("(defworker :name \"own\" :server ({server}))"));
     for (server, expected) in [
         (":command [\"no-such-program\" \"{port}\"]", "there is no program no-such-program in PATH"),
+        (":command [\"sh serve.sh {port}\"]", "there is no program sh serve.sh {port} in PATH"),
         (":command [\"./serve.sh\" \"{port}\"]", "there is no program "),
         (":command [\"sleep\" \"{port}\"] :cwd \"gone\"", "there is no folder "),
         (&format!(":command [\"sleep\" \"9\"] :port {taken}"), &format!("port {taken} is taken by ")),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -84,6 +84,109 @@ fn a_script_logs_in_lines_of_its_own_beside_what_moves() {
         let line = format!("\r\u{1b}[2Kinfo: count: step {step}\r\n");
         assert!(ended.stderr.contains(&line), "{:?}", ended.stderr);
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_tool_that_runs_is_shown_on_a_line_of_its_own() {
+    let project = Project::new();
+    project.write("scripts/count.lua", "return function(text, times) task.wait(0.3) return 3 end\n");
+    for text in ["Let me look.", "Let me look.\n"] {
+        let first = [delta(text), call(0, "count", r#"{"text": "abc"}"#), finish("tool_calls")];
+        let server = Server::script([Answer::chunks(&first), Answer::text("Three.")]);
+        let arguments = ["run", "hello", "--endpoint", &server.endpoint()];
+        let said = Terminal::start(&project, &arguments, Piped::Nothing).end().stderr;
+        let (before, after) = said.split_once("count is running").unwrap_or_else(|| panic!("{said:?}"));
+        assert!(before.contains("Let me look.\r\n") && !before.contains("\n\r\n"), "{said:?}");
+        assert!(after.contains("tool   count ") && !after.contains("\n\r\n"), "{said:?}");
+    }
+}
+
+#[test]
+fn an_answer_of_nothing_is_told_as_that() {
+    let project = Project::new();
+    let done = call(0, "done", r#"{"summary": "ok"}"#);
+    let reasoning = json!({"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]});
+    for (chunks, expected) in [
+        (vec![finish("stop")], "note: the model answered with nothing: no text, no reasoning, no signal\n"),
+        (
+            vec![reasoning, finish("stop")],
+            "note: the model answered with reasoning only; see --json for it\n",
+        ),
+        (vec![done, finish("stop")], "signal done {\"summary\":\"ok\"}\n"),
+    ] {
+        let ended = run(&project, &Server::script([Answer::chunks(&chunks)]), &[]);
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "", expected));
+    }
+}
+
+#[test]
+fn a_tool_with_a_broken_or_missing_script_is_told_to_be_left_out() {
+    let project = Project::new();
+    project.write("scripts/count.lua", "return function(\n");
+    let ended = run(&project, &Server::script([Answer::text("hi")]), &[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{ended:?}");
+    assert!(ended.stderr.ends_with("\ncount is left out\n"), "{}", ended.stderr);
+    std::fs::remove_file(project.path("scripts/broken.lua")).unwrap();
+    let ended = run(&project, &Server::script([Answer::text("hi")]), &[]);
+    assert!(ended.stderr.contains("scripts/broken.lua is not there\n"), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with(" and 1 other tool are left out\n"), "{}", ended.stderr);
+}
+
+/// Nobody canceled it.
+#[cfg(unix)]
+#[test]
+fn who_reads_no_further_is_told_nothing_and_a_full_disk_is_told_alone() {
+    let project = Project::new();
+    // It ends when nobody reads it.
+    let server = || Server::script([Answer::stream().delta("one").then(Act::Silence)]);
+    let (open, full) = (server(), server());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = project.command(&["run", "hello", "--endpoint", &open.endpoint()]);
+    let ended = Ended::of(command.stdout(writer).output().unwrap());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(130), ""));
+    if let Ok(file) = std::fs::File::options().write(true).open("/dev/full") {
+        let mut command = project.command(&["run", "hello", "--endpoint", &full.endpoint()]);
+        let ended = Ended::of(command.stdout(file).output().unwrap());
+        let expected =
+            "error: the result cannot be written to stdout: No space left on device (os error 28)\n";
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), expected));
+    }
+}
+
+/// What answers is no server of models.
+#[test]
+fn an_endpoint_of_another_kind_is_told_with_what_to_do() {
+    let project = Project::new();
+    let page = "<!DOCTYPE HTML>\n<html><head><title>Error response</title></head></html>";
+    let web = Server::answering(move |_, _| Answer::whole(501, &[("content-type", "text/html")], page));
+    let json = Server::answering(|_, _| Answer::error(501, &[], "not made yet"));
+    for (endpoint, expected) in [
+        (
+            web.endpoint(),
+            "HTTP 501: Error response; a web page is no model server's answer: check the endpoint, which ends in /v1 \
+             as a rule\n",
+        ),
+        (json.endpoint(), "HTTP 501: not made yet; the server's log may say more\n"),
+    ] {
+        let ended = project.run(&["run", "hello", "--model", "m", "--endpoint", &endpoint]);
+        assert!(ended.code == Some(1) && ended.stderr.contains(expected), "{expected}: {ended:?}");
+    }
+    // What is no request is refused at once.
+    let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let secure = format!("https://{}/v1", plain.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in plain.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let ended = project.run(&["run", "hello", "--model", "m", "--endpoint", &secure]);
+    // On a machine without certificates there is no TLS at all.
+    let expected =
+        ["; if it is an http:// server, say so; else ", "; are the system's CA certificates installed?"];
+    assert!(expected.iter().any(|expected| ended.stderr.contains(expected)), "{ended:?}");
 }
 
 #[test]
@@ -249,6 +352,11 @@ fn what_cannot_be_attempted_exits_with_2_and_one_line() {
         assert!(last.starts_with("error: ") && last.contains(expected), "{expected}: {}", ended.stderr);
     }
     assert_eq!(project.run(&["run"]).code, Some(2), "no prompt");
+    // Nothing is sent.
+    for option in ["--model", "--endpoint"] {
+        let ended = project.run(&["run", "--replay", "a.jsonl", option, "x"]);
+        assert_eq!((ended.code, ended.stderr.contains("cannot be used with")), (Some(2), true), "{ended:?}");
+    }
 }
 
 /// Only where the ports that are looked at are free.

@@ -21,7 +21,8 @@ pub(in crate::cli) struct StubOptions {
     /// Which scenario, where the file has several
     #[arg(long, value_name = "NAME", requires = "file")]
     pub(in crate::cli) scenario: Option<String>,
-    /// Answer the first requests by these misbehaviours, one each, and all later ones well
+    /// Answer the first requests by these misbehaviours, one each, and all later ones well; several with commas, or by
+    /// giving it several times
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "file")]
     pub(in crate::cli) misbehave: Vec<String>,
     /// Wait of what trickles or never ends

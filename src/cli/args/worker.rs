@@ -22,7 +22,7 @@ pub(in crate::cli) struct RunOptions {
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) record: Option<PathBuf>,
     /// Take the model's side from this recording; needs no server and no key
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["endpoint", "model"])]
     pub(in crate::cli) replay: Option<PathBuf>,
     /// Go on where a request differs from the recorded one
     #[arg(long, requires = "replay")]

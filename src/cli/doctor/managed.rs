@@ -22,7 +22,12 @@ pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Gener
         let place =
             if is_path(program) { format!(" in {}", folder.display()) } else { String::from(" in PATH") };
         let message = format!("there is no program {program}{place} that worker `{name}` could start");
-        return Line::error("server", message, "install it, or correct the server's :command");
+        let advice = if program.trim().contains(char::is_whitespace) {
+            "give the program and each argument of the server's :command as strings of their own"
+        } else {
+            "install it, or correct the server's :command"
+        };
+        return Line::error("server", message, advice);
     };
     if let Some(port) = server.port.filter(|port| !is_port_free(*port)) {
         let holder = port_holder(port).map(|holder| format!(" by {holder}")).unwrap_or_default();

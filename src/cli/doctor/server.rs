@@ -9,6 +9,7 @@ use super::{Line, environment, model};
 use crate::cli::CliError;
 use crate::cli::args::DoctorOptions;
 use crate::cli::trust::{key_wish, not_remembered};
+use crate::cli::worker::choose_worker;
 use crate::project::Generation;
 use crate::spec::WorkerSpec;
 use crate::worker::{
@@ -75,14 +76,13 @@ pub(super) fn check(options: &DoctorOptions, generation: Option<&Generation>) ->
 /// The worker that was named, all that are valid, or the one that every project has.
 fn workers(options: &DoctorOptions, generation: Option<&Generation>) -> Result<Vec<WorkerSpec>, CliError> {
     let all = generation.map(|generation| generation.load.workers.as_slice()).unwrap_or_default();
-    let mut chosen: Vec<WorkerSpec> = all.iter().filter(|worker| worker.valid).cloned().collect();
     if let Some(name) = &options.worker {
-        chosen.retain(|worker| worker.name.value == *name);
-        if chosen.is_empty() {
-            let message = format!("no valid worker called `{name}`; see `deftool check`");
-            return Err(CliError::Usage(message));
-        }
+        let Some(generation) = generation else {
+            return Err(CliError::Usage(format!("no worker called `{name}`; there is no project here")));
+        };
+        return Ok(vec![choose_worker(Some(name), None, generation)?]);
     }
+    let mut chosen: Vec<WorkerSpec> = all.iter().filter(|worker| worker.valid).cloned().collect();
     if chosen.is_empty() {
         chosen.push(WorkerSpec::named("default"));
     }

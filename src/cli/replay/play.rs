@@ -12,7 +12,7 @@ use crate::cli::args::ReplayOptions as Options;
 use crate::cli::output::{clean, paint, print_json, print_painted, say};
 use crate::cli::secrets::secrets;
 use crate::cli::trust::ProjectTrust;
-use crate::cli::worker::{Interrupts, api_key, choose_worker, tell_errors};
+use crate::cli::worker::{Interrupts, api_key, choose_worker, tell_errors, tell_left_out};
 use crate::cli::{CliError, Exit, Place, engine, locate};
 use crate::project::{Generation, GenerationRunner, Trust, find_root, replace_text, wishes};
 use crate::script::ScriptRunner;
@@ -124,6 +124,7 @@ impl<'o> Project<'o> {
         let root = find_root(&place.folder)?;
         let generation = Arc::new(Generation::load(&root, &place.current, None)?);
         tell_errors(&generation);
+        tell_left_out(&generation);
         let trust = if options.replay_tools {
             // No script runs.
             Trust::Only(Arc::default())

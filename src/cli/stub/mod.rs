@@ -60,6 +60,12 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
         }
         run_command(&options.command, &stub, key.as_deref(), &mut signals).await
     })?;
+    // A test of an agent that asks elsewhere, or nobody, is none.
+    if exit == Exit::Clean && !options.command.is_empty() && options.file.is_some() && stub.connections() == 0
+    {
+        say_error("no request came: does the command take its endpoint from OPENAI_BASE_URL?");
+        return Ok(Exit::Failed);
+    }
     let failures = stub.failures();
     if !failures.is_empty() {
         say_error(&format!("{} not as the scenario expects", were(failures.len())));

@@ -12,14 +12,15 @@ pub(super) use follow::{Followed, Follower, Interrupts};
 pub(super) use managed::close;
 
 use super::args::{ScriptOptions, WorkerOptions};
-use super::output::say;
+use super::output::{clean, say};
 use super::trust::{ProjectTrust, key_wish, server_wish};
 use super::{CliError, engine, locate};
 use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, LiveProject, find_root, read_bios, wishes};
+use crate::project::{Generation, LiveProject, LoadedTool, ScriptState, find_root, read_bios, wishes};
 use crate::request::BiosTemplate;
 use crate::spec::WorkerSpec;
+use crate::text::count;
 use crate::worker::{ChooseError, ProjectTools, WorkerConfig};
 
 /// Errors of specs beyond this many are only counted: `check` is for them.
@@ -47,6 +48,7 @@ pub(super) fn choose(
     let project = LiveProject::open(&root, &place.current, None)?;
     let generation = project.current();
     tell_errors(&generation);
+    tell_left_out(&generation);
     let is_offline = recorded.is_some();
     let spec = choose_worker(options.worker.as_deref(), recorded, &generation)?;
     let offered = generation.tool_set(&spec);
@@ -77,7 +79,7 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-/// A broken tool is left out; the request goes on with the others.
+/// Says what is wrong with the specs.
 pub(super) fn tell_errors(generation: &Generation) {
     let load = &generation.load;
     let errors: Vec<_> = load.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
@@ -86,6 +88,23 @@ pub(super) fn tell_errors(generation: &Generation) {
     }
     if errors.len() > MAX_TOLD {
         say(&format!("and {} more; see `deftool check`", errors.len() - MAX_TOLD));
+    }
+}
+
+/// Says which tools no model is offered, because of the errors that were told.
+pub(super) fn tell_left_out(generation: &Generation) {
+    let load = &generation.load;
+    if !load.has_errors() {
+        return;
+    }
+    let is_broken =
+        |loaded: &&LoadedTool| !loaded.tool.valid || matches!(loaded.script, ScriptState::Broken(_));
+    let mut broken = load.tools.iter().filter(is_broken);
+    let Some(first) = broken.next() else { return };
+    let name = clean(&first.tool.name.value);
+    match broken.count() {
+        0 => say(&format!("{name} is left out")),
+        more => say(&format!("{name} and {} are left out", count(more, "other tool"))),
     }
 }
 

@@ -295,7 +295,13 @@ impl Keeper {
         }
         let why = match &ending {
             Ending::NotStarted(_) => {
-                format!("the server `{command}` {ending}; is the program installed, in PATH and executable?")
+                let advice = if self.options.is_one_string() {
+                    "its :command is a single string with blanks in it, which is taken as the program's name: each \
+                     argument is a string of its own, as in [\"program\" \"--port\" \"{port}\"]"
+                } else {
+                    "is the program installed, in PATH and executable?"
+                };
+                format!("the server `{command}` {ending}; {advice}")
             }
             Ending::Exited { .. } | Ending::Unguarded => {
                 let silently = if self.logs.last(1).is_empty() { ", and wrote nothing" } else { "" };

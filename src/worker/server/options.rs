@@ -103,6 +103,12 @@ impl ServerOptions {
         self.without_secrets(&one_line(self.command.join(" ")))
     }
 
+    /// Whether the program's name holds a blank and leads to no file: likely a whole command line.
+    pub(super) fn is_one_string(&self) -> bool {
+        let program = self.command.first().map(String::as_str).unwrap_or_default();
+        program.trim().contains(char::is_whitespace) && !self.cwd.join(program).exists()
+    }
+
     pub(super) fn without_secrets(&self, text: &str) -> String {
         let secrets = self.secrets().into_iter();
         secrets.fold(text.to_owned(), |text, secret| Redactor::new(Some(secret)).text(&text))

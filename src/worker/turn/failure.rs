@@ -21,11 +21,20 @@ pub(super) fn of_transport(error: TransportError) -> Result<Failure, Option<Fail
     }
 }
 
-/// How a status that is no success ends a request.
+/// Whether the body of an error is a web page, which no model server answers with.
+pub(super) fn is_page(body: &[u8]) -> bool {
+    let start = body.trim_ascii_start();
+    [&b"<!doctype html"[..], b"<html"]
+        .iter()
+        .any(|tag| start.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
+}
+
+/// How a status that is no success ends a request. `is_page`: see [`is_page`].
 pub(super) fn of_status(
     url: &str,
     status: u16,
     error: &ServerError,
+    is_page: bool,
     location: Option<&str>,
     retry_after: Option<Duration>,
 ) -> Failure {
@@ -41,7 +50,13 @@ pub(super) fn of_status(
     } else {
         format!(": {}", error.message)
     };
-    let advice = advice(url, status, error, location, retry_after);
+    let advice = match status {
+        // Other errors are told in web pages by what may stand before a model server, too.
+        400 | 404 | 405 | 501 if is_page => String::from(
+            "; a web page is no model server's answer: check the endpoint, which ends in /v1 as a rule",
+        ),
+        _ => advice(url, status, error, location, retry_after),
+    };
     Failure::new(FailReason::UnknownError, kind, format!("{url}: HTTP {status}{said}{advice}"))
 }
 
@@ -110,7 +125,7 @@ mod tests {
             ("http://127.0.0.1:8080/v1/chat/completions", true),
             ("http://127.0.0.1:8081/v1/chat/completions", false),
         ] {
-            let Failure { detail, .. } = of_status(url, 401, &refusal, None, None);
+            let Failure { detail, .. } = of_status(url, 401, &refusal, false, None, None);
             assert!(
                 detail.contains("HTTP 401: Invalid API Key; ") && detail.contains(":api-key-env"),
                 "{detail}"

@@ -132,8 +132,9 @@ fn a_scenario_plays_files_beside_it_and_no_others() {
     for (file, wrong) in cases {
         project.write("s/s.eld", format!("(defscenario :name \"a\" (play \"{file}\"))"));
         let ended = project.run(&["stub", "s/s.eld", "--quiet", "--", "true"]);
-        assert_eq!(ended.code, Some(if wrong.is_some() { 2 } else { 0 }), "{file}: {ended:?}");
-        assert!(ended.stderr.contains(wrong.unwrap_or_default()), "{file}: {ended:?}");
+        // A scenario that nobody plays is no test that passed.
+        assert_eq!(ended.code, Some(if wrong.is_some() { 2 } else { 1 }), "{file}: {ended:?}");
+        assert!(ended.stderr.contains(wrong.unwrap_or("no request came")), "{file}: {ended:?}");
     }
 }
 

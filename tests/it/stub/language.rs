@@ -118,6 +118,23 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     ("(defscenario :name \"a\" (reply \"x\")", &["1:1: error: `(` is never closed"]),
     (
+        "(defscenario :name \"a\" (reply :whn (:turn 1)) (reply :repeta 3 :text \"x\") (error 503 :whn (:turn 1)))",
+        &[
+            "1:31: error: unknown key of a reply `:whn`; did you mean `:when`?",
+            "1:54: error: unknown key of a reply `:repeta`; did you mean `:repeat`?",
+            "1:86: error: unknown key of an error `:whn`; did you mean `:when`?",
+        ],
+    ),
+    (
+        "(defscenario :name \"a\" (reply :zzzzzz 1) (play \"answer.sse\" :zzzzzz 1) (raw :zzzzzz 1))",
+        &[
+            "1:31: error: unknown key of a reply `:zzzzzz`; there are :text, :reasoning, :tokens, :finish, :usage, \
+             :chunk, :every, :delay, :then, :misbehave, :headers, :when, :repeat",
+            "1:61: error: unknown key of play `:zzzzzz`; there are :status, :type, :every, :then, :when, :repeat",
+            "1:77: error: unknown key of raw `:zzzzzz`; there are :then, :when, :repeat",
+        ],
+    ),
+    (
         "(defscenario :name \"a\" (reply :text ,x))",
         &["1:37: error: a backquote or comma has no constant meaning here"],
     ),

@@ -86,6 +86,11 @@ async fn what_cannot_be_started_says_what_how_and_its_last_words() {
             named("no-such-program-here"),
             "cannot be started: no such file or directory; is the program installed, in PATH and executable?",
         ),
+        (
+            named("no-such-program-here --port {port}"),
+            "cannot be started: no such file or directory; its :command is a single string with blanks in it, which is taken \
+             as the program's name: each argument is a string of its own, as in [\"program\" \"--port\" \"{port}\"]",
+        ),
         (named(file.to_str().unwrap()), "cannot be started: permission denied"),
         (named(folder.path().to_str().unwrap()), "cannot be started: permission denied"),
         (

@@ -14,8 +14,17 @@ use crate::serve::stub::scenario::Page;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::Span;
 
-const ERROR_KEYS: [&str; 7] =
-    [":message", ":code", ":type", ":retry-after", ":retry-after-ms", ":headers", ":delay"];
+const ERROR_KEYS: [&str; 9] = [
+    ":message",
+    ":code",
+    ":type",
+    ":retry-after",
+    ":retry-after-ms",
+    ":headers",
+    ":delay",
+    ":when",
+    ":repeat",
+];
 
 /// `(error 503 :message "Loading model" :retry-after 1)`
 pub(super) fn error(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) -> Answer {
@@ -59,7 +68,7 @@ pub(super) fn error(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) ->
     Answer::whole(status.unwrap_or(500), &headers, &body).delayed(delay)
 }
 
-const PLAY_KEYS: [&str; 4] = [":status", ":type", ":every", ":then"];
+const PLAY_KEYS: [&str; 6] = [":status", ":type", ":every", ":then", ":when", ":repeat"];
 
 /// `(play "answer.sse" :status 200 :type "text/event-stream" :every "20ms")`
 pub(super) fn play(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>, open: &Open<'_>) -> Answer {
@@ -136,7 +145,9 @@ pub(super) fn raw(reader: &mut Reader<'_>, entries: Vec<Entry>) -> Answer {
             Entry::Key { key, value, .. } if key == ":then" => {
                 ending = reader.word(&key, &value, &ENDINGS).unwrap_or_default();
             }
-            Entry::Key { key, span, .. } => reader.unknown(span, "key of raw", &key, &[":then"]),
+            Entry::Key { key, span, .. } => {
+                reader.unknown(span, "key of raw", &key, &[":then", ":when", ":repeat"]);
+            }
         }
     }
     let answer = Answer::default().then(Act::Write(bytes));

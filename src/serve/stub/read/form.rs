@@ -11,6 +11,8 @@ use crate::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
 
 /// Findings of one file that are told.
 const MAX_FINDINGS: usize = 100;
+/// Only the misbehaviours are more.
+const MAX_LISTED: usize = 20;
 
 /// `(head …)`
 pub(super) struct Form {
@@ -70,7 +72,7 @@ impl<'t> Reader<'t> {
     pub(super) fn unknown(&mut self, span: Span, what: &str, word: &str, known: &[&str]) {
         let hint = match nearest(word, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if known.len() > 12 => String::from("`deftool stub --list` has them all"),
+            None if known.len() > MAX_LISTED => String::from("`deftool stub --list` has them all"),
             None => format!("there are {}", known.join(", ")),
         };
         self.tell(span, format!("unknown {what} `{word}`; {hint}"));

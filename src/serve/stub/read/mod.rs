@@ -218,7 +218,9 @@ fn misbehave(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) -> Action
         match entry {
             Entry::Item(datum) => named.push(datum),
             Entry::Key { key, value, .. } if key == ":every" => every = reader.duration(&key, &value),
-            Entry::Key { key, span, .. } => reader.unknown(span, "key of misbehave", &key, &[":every"]),
+            Entry::Key { key, span, .. } => {
+                reader.unknown(span, "key of misbehave", &key, &[":every", ":when", ":repeat"]);
+            }
         }
     }
     if named.is_empty() {

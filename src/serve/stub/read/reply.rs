@@ -7,7 +7,7 @@ use crate::serve::stub::reply::{MAX_TOKENS, Part, Reply};
 use crate::spec::parse_duration;
 use crate::syntax::{Datum, DatumKind};
 
-const REPLY_KEYS: [&str; 11] = [
+const REPLY_KEYS: [&str; 13] = [
     ":text",
     ":reasoning",
     ":tokens",
@@ -19,6 +19,8 @@ const REPLY_KEYS: [&str; 11] = [
     ":then",
     ":misbehave",
     ":headers",
+    ":when",
+    ":repeat",
 ];
 const REPLY_FORMS: [&str; 5] = ["call", "text", "reasoning", "wait", "expect"];
 
