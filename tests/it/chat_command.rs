@@ -555,6 +555,12 @@ fn what_a_save_did_is_told() {
     home.project.write("specs/tools.eld", specs);
     let told = chat.waits_for("`:tiemout` is no key");
     assert!(told.contains("no tool changed"), "{told}");
+
+    fs::rename(home.project.path("specs"), home.project.path("elsewhere")).unwrap();
+    chat.waits_for("; the tools stay as they were");
+    assert!(chat.says("/reload").contains("; the tools stay as they were"));
+    fs::rename(home.project.path("elsewhere"), home.project.path("specs")).unwrap();
+    chat.waits_for("generation ");
     drop(chat.stdin);
     assert_eq!(chat.child.wait().unwrap().code(), Some(0));
 }

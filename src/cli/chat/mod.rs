@@ -92,6 +92,7 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             root,
             first,
             told,
+            told_error: None,
             worker_model: match model.as_str() {
                 "" => String::from("the server's first model"),
                 ANY_MODEL if options.worker.model.is_none() && spec.model.is_none() => {

@@ -42,6 +42,8 @@ pub(super) struct Talk {
     pub(super) first: Line,
     /// The generation that the user knows of.
     pub(super) told: u64,
+    /// Why the project could not be loaded, as the user knows it.
+    pub(super) told_error: Option<String>,
     /// What requests ask for that name no model, as far as it is known.
     pub(super) worker_model: String,
     pub(super) any_failed: bool,
@@ -192,13 +194,23 @@ impl Talk {
     fn reload(&mut self) {
         self.tools.project().refresh(RELOAD_PATIENCE);
         if !self.tell_changes() {
-            say(&format!("nothing changed; generation {}", self.told));
+            match &self.told_error {
+                Some(error) => say_error(&format!("{error}; the tools stay as they were")),
+                None => say(&format!("nothing changed; generation {}", self.told)),
+            }
             self.tell_broken();
         }
     }
 
     /// Says what saves did since that was last said; false: nothing.
     pub(super) fn tell_changes(&mut self) -> bool {
+        let error = self.tools.project().error();
+        let is_new = error != self.told_error;
+        self.told_error.clone_from(&error);
+        if let (true, Some(error)) = (is_new, error) {
+            say_error(&format!("{error}; the tools stay as they were"));
+            return true;
+        }
         let current = self.tools.project().current();
         let before = std::mem::replace(&mut self.told, current.number);
         if before == current.number {
