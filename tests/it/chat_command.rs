@@ -607,6 +607,15 @@ fn a_model_that_nobody_named_is_told_as_that() {
 }
 
 #[cfg(target_os = "linux")]
+#[test]
+fn the_model_of_a_managed_server_that_nobody_named() {
+    let project = crate::managed::project("");
+    let ended =
+        project.run_with_stdin(&["chat", "--trust", "--no-save"], b"/model\n/model x\n/model -\n/model\n");
+    assert_eq!(ended.stderr.matches("the server's first model\n").count(), 2, "{ended:?}");
+}
+
+#[cfg(target_os = "linux")]
 mod terminal {
     use super::*;
     use crate::support::terminal::{Piped, Terminal};
