@@ -37,6 +37,8 @@ struct State {
     current: Arc<Generation>,
     /// Number and changes of the newest generations, oldest first.
     history: VecDeque<(u64, String)>,
+    /// Why the last load failed.
+    error: Option<String>,
 }
 
 /// How many generations are remembered by what they changed.
@@ -53,10 +55,9 @@ impl LiveProject {
         let mut loader = Loader::new(Wanted::Project(find_root(root)?), from, options);
         let current = Arc::new(Generation::first(load_first(&mut loader)?, started));
         loader.keep_going();
-        let state = Arc::new(Mutex::new(State { current, history: VecDeque::new() }));
+        let state = Arc::new(Mutex::new(State { current, history: VecDeque::new(), error: None }));
         let hints = Arc::<Hints>::default();
-        let mut watching =
-            Watching { state: Arc::downgrade(&state), listener, missing: HashMap::new(), error: None };
+        let mut watching = Watching { state: Arc::downgrade(&state), listener, missing: HashMap::new() };
         let hinted = Arc::clone(&hints);
         let spawned = std::thread::Builder::new()
             .name(String::from("deftool-watch"))
@@ -71,6 +72,11 @@ impl LiveProject {
     /// The newest generation.
     pub fn current(&self) -> Arc<Generation> {
         Arc::clone(&lock(&self.state).current)
+    }
+
+    /// Why the project on disk cannot be loaded now; the newest generation is older than that.
+    pub fn error(&self) -> Option<String> {
+        lock(&self.state).error.clone()
     }
 
     /// Looks for changes now, instead of when it would, and waits until what is found is taken; at most `patience`.
@@ -98,8 +104,6 @@ struct Watching {
     listener: Option<Listener>,
     /// Tools of the current generation that the last load lacks, with the time from which they are gone.
     missing: HashMap<String, Instant>,
-    /// Why the last load failed.
-    error: Option<String>,
 }
 
 impl Watched for Watching {
@@ -110,14 +114,14 @@ impl Watched for Watching {
             Ok(load) => load,
             Err(error) => {
                 let message = error.to_string();
-                if self.error.as_ref() != Some(&message) {
+                let former = lock(&state).error.replace(message.clone());
+                if former.as_ref() != Some(&message) {
                     self.tell(Err(&error));
                 }
-                self.error = Some(message);
                 return ControlFlow::Continue(());
             }
         };
-        let was_failing = self.error.take().is_some();
+        let was_failing = lock(&state).error.take().is_some();
         let now = Instant::now();
         let missing = &self.missing;
         let is_gone = |name: &str| missing.get(name).is_some_and(|gone| *gone <= now);

@@ -20,7 +20,7 @@ const PROBE_LIMIT: Duration = Duration::from_secs(5);
 const MORE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The model's name where no server told one; servers with a single model take any.
-const ANY_MODEL: &str = "default";
+pub(crate) const ANY_MODEL: &str = "default";
 
 /// What is known of the endpoint before it is asked.
 #[derive(Clone)]

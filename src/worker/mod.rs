@@ -45,6 +45,8 @@ pub use choose::{ChooseError, choose_worker};
 pub use compare::{Change, Difference};
 pub use config::WorkerConfig;
 pub use detect::{Detected, Evidence};
+#[cfg(feature = "cli")]
+pub(crate) use endpoint::ANY_MODEL;
 pub use endpoint::{Endpoint, EndpointError, EndpointOptions, find_endpoint};
 pub use examine::{Examination, ExamineOptions, Model, examine_endpoint};
 pub use handle::Worker;

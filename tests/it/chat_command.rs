@@ -225,7 +225,12 @@ fn a_copy_is_written_and_nothing_is_written_over() {
     let lines = "How long?\n/save talk.md\n/save talk.jsonl\n/save talk.md\n/save\n";
     let ended = home.chat(&server, &[], lines);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("talk.md: File exists"), "{ended:?}");
+    assert!(ended.stderr.contains("talk.md is there already; give another name"), "{ended:?}");
+    let lines = "/save talk.jsonl\n/load talk.md\n";
+    let refused = home.chat(&server, &[], lines);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("talk.jsonl is there already; give another name"), "{refused:?}");
+    assert!(refused.stderr.contains("talk.md is a copy for reading; /save NAME.jsonl"), "{refused:?}");
     let text = fs::read_to_string(home.project.path("talk.md")).unwrap();
     assert!(text.contains("## User\n\nHow long?\n\n## Assistant\n\nCalls `count`:\n\n```json\n{\n  \"text\": \"abc\"\n}\n```\n"), "{text}");
     assert!(text.ends_with("## Assistant\n\n*Three*.\n"), "{text}");
@@ -489,6 +494,129 @@ fn a_reload_is_told() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
+/// A chat whose stderr is read line by line.
+struct Piped {
+    child: std::process::Child,
+    stdin: std::process::ChildStdin,
+    said: std::io::Lines<BufReader<std::process::ChildStderr>>,
+}
+
+impl Piped {
+    fn start(home: &Home, server: &Server) -> Self {
+        let mut child = home.command(server, &["--model", "demo"]).spawn().unwrap();
+        let (stdin, stderr) = (child.stdin.take().unwrap(), child.stderr.take().unwrap());
+        Self { child, stdin, said: BufReader::new(stderr).lines() }
+    }
+
+    /// What is said up to the answer to this line, which `/model` marks.
+    fn says(&mut self, line: &str) -> String {
+        self.stdin.write_all(format!("{line}\n/model\n").as_bytes()).unwrap();
+        let lines = self.said.by_ref().map(Result::unwrap).take_while(|line| line != "demo");
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// What is said until this is among it, whatever took it up.
+    fn waits_for(&mut self, part: &str) -> String {
+        let started = std::time::Instant::now();
+        let mut said = String::new();
+        while !said.contains(part) {
+            assert!(started.elapsed().as_secs() < 60, "{part} is not in {said}");
+            said.push_str(&self.says(""));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        said
+    }
+}
+
+/// Also where the watcher was first: what a save did is told, once.
+#[test]
+fn what_a_save_did_is_told() {
+    let home = Home::new();
+    let server = Server::script([Answer::text("x")]);
+    let mut chat = Piped::start(&home, &server);
+    assert_eq!(chat.says("/reload"), "nothing changed; generation 1");
+
+    home.project.write("scripts/count.lua", "return function(text, times) broken\n");
+    let told = chat.waits_for("broken, last good version kept: count");
+    assert_eq!(told.matches("DT402").count(), 1, "{told}");
+    let told = chat.says("/reload");
+    assert!(told.starts_with("nothing changed; generation "), "{told}");
+    assert!(told.contains("scripts/count.lua:") && told.contains("DT402"), "{told}");
+    let told = chat.says("/tools");
+    assert!(told.contains("count (broken now, last good version kept): Count"), "{told}");
+    assert!(told.contains("DT402"), "{told}");
+
+    fs::remove_file(home.project.path("scripts/count.lua")).unwrap();
+    let specs = fs::read_to_string(home.project.path("specs/tools.eld")).unwrap();
+    let start = specs.find("(deftool :name \"broken\"").unwrap();
+    home.project.write("specs/tools.eld", &specs[start..]);
+    chat.waits_for("removed count");
+    assert!(!chat.says("/tools").contains("count"));
+
+    let specs = specs[start..].replace(":args ()", ":args () :tiemout 3");
+    home.project.write("specs/tools.eld", specs);
+    let told = chat.waits_for("`:tiemout` is no key");
+    assert!(told.contains("no tool changed"), "{told}");
+
+    fs::rename(home.project.path("specs"), home.project.path("elsewhere")).unwrap();
+    chat.waits_for("; the tools stay as they were");
+    assert!(chat.says("/reload").contains("; the tools stay as they were"));
+    fs::rename(home.project.path("elsewhere"), home.project.path("specs")).unwrap();
+    chat.waits_for("generation ");
+    drop(chat.stdin);
+    assert_eq!(chat.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_tool_that_was_broken_from_the_start_is_told_as_left_out() {
+    let home = Home::new();
+    home.project.write("scripts/count.lua", "return function(text, times) broken\n");
+    let server = Server::script([Answer::text("x")]);
+    let mut chat = Piped::start(&home, &server);
+    chat.says("");
+    for line in ["/tools", "/reload"] {
+        let told = chat.says(line);
+        assert!(told.contains("left out, since broken: count\n"), "{line}: {told}");
+        assert_eq!(told.matches("DT402").count(), 1, "{line}: {told}");
+    }
+    drop(chat.stdin);
+    chat.child.wait().unwrap();
+}
+
+#[test]
+fn a_line_that_is_not_utf_8_is_refused() {
+    let home = Home::new();
+    let server = Server::script([Answer::text("One."), Answer::text("Two.")]);
+    let mut child = home.command(&server, &[]).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"one\nol\xe9\n```\n\xff\n```\ntwo\n").unwrap();
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "One.\nTwo.\n"), "{ended:?}");
+    assert!(ended.stderr.contains("line 2 of stdin is not UTF-8, and is not sent"), "{ended:?}");
+    assert!(ended.stderr.contains("line 4 of stdin is not UTF-8, and is not sent"), "{ended:?}");
+    assert_eq!(sent(&server, 1)[2], said("user", "two"));
+}
+
+#[test]
+fn a_model_that_nobody_named_is_told_as_that() {
+    let home = Home::new();
+    let none = ["chat", "--endpoint", "http://127.0.0.1:9/v1", "--no-save"];
+    for (more, told) in
+        [(&[][..], "no known model (`default` is asked for)\n"), (&["--model", "default"][..], "default\n")]
+    {
+        let ended = home.project.run_with_stdin(&[&none, more].concat(), b"/model\n");
+        assert!(ended.stderr.ends_with(told), "{ended:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_model_of_a_managed_server_that_nobody_named() {
+    let project = crate::managed::project("");
+    let ended =
+        project.run_with_stdin(&["chat", "--trust", "--no-save"], b"/model\n/model x\n/model -\n/model\n");
+    assert_eq!(ended.stderr.matches("the server's first model\n").count(), 2, "{ended:?}");
+}
+
 #[cfg(target_os = "linux")]
 mod terminal {
     use super::*;
@@ -536,6 +664,47 @@ mod terminal {
         terminal.type_text("/quit\r");
         assert_eq!(terminal.end().code, Some(0));
         assert_eq!(sent(&server, 2).last(), Some(&said("user", "```\ncode\n```")));
+    }
+
+    #[test]
+    fn lines_that_come_at_once_are_taken_in_order() {
+        let home = Home::new();
+        let server = Server::script(["One.", "Two.", "Three."].map(Answer::text));
+        let mut terminal = start(&home, &server, &[]);
+        terminal.wait_for(PROMPT);
+        terminal.wait_until_raw();
+        terminal.type_text("a\nb\nc\n/quit\n");
+        for reply in ["One.", "Two.", "Three."] {
+            terminal.wait_for(reply);
+        }
+        assert_eq!(terminal.end().code, Some(0));
+        let users: Vec<_> = sent(&server, 2).into_iter().filter(|(role, _)| role == "user").collect();
+        assert_eq!(users, [said("user", "a"), said("user", "b"), said("user", "c")]);
+    }
+
+    /// Ctrl-D, too, is in its place.
+    #[test]
+    fn lines_that_are_typed_during_a_reply_are_taken_in_order() {
+        let home = Home::new();
+        let (go, may_go) = std::sync::mpsc::channel::<()>();
+        let may_go = std::sync::Mutex::new(may_go);
+        let server = Server::answering(move |nth, _| {
+            if nth == 0 {
+                may_go.lock().unwrap().recv().unwrap();
+            }
+            Answer::text("Whole.")
+        });
+        let mut terminal = start(&home, &server, &["first", "--model", "demo"]);
+        server.wait_for_posts(1);
+        terminal.type_text("/model\n/system\nlast\n\u{4}");
+        terminal.wait_for("last");
+        go.send(()).unwrap();
+        terminal.wait_for("Whole.");
+        terminal.wait_for("demo\r\n");
+        terminal.wait_for("there is no system message");
+        terminal.wait_for("Whole.");
+        assert_eq!(terminal.end().code, Some(0));
+        assert_eq!(sent(&server, 1)[2], said("user", "last"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// A project whose worker starts the fake server, which is told this.
-fn project(told: &str) -> Project {
+pub(crate) fn project(told: &str) -> Project {
     let command: Vec<String> = command().iter().map(|word| quoted(word)).collect();
     Project::with_worker(&format!(
         "(defworker :name \"own\"\n :server (:command [{}]\n  :env (:FAKE {} :FAKE_PORT \"{{port}}\")))\n",

@@ -115,8 +115,22 @@ fn setting(rest: &str) -> Option<String> {
 
 /// Whether a text goes on in the next line: it ends in a backslash, or a block is open.
 pub(super) fn goes_on(text: &str) -> bool {
-    let fences = text.lines().filter(|line| line.trim_start().starts_with("```")).count();
-    fences % 2 == 1 || (text.ends_with('\\') && !text.ends_with("\\\\"))
+    let mut opening = Opening::default();
+    text.lines().fold(false, |_, line| opening.goes_on_after(line))
+}
+
+/// The same, line by line.
+#[derive(Default)]
+pub(super) struct Opening {
+    in_block: bool,
+}
+
+impl Opening {
+    /// `line`: the next, without its end.
+    pub(super) fn goes_on_after(&mut self, line: &str) -> bool {
+        self.in_block ^= line.trim_start().starts_with("```");
+        self.in_block || (line.ends_with('\\') && !line.ends_with("\\\\"))
+    }
 }
 
 /// A text of several lines without the backslashes that joined them.

@@ -4,7 +4,7 @@
 //! ten years and kept up. It reads on a thread of its own, and only while it is asked to: during a reply the terminal is as every
 //! program has it, and Ctrl-C a signal.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -18,7 +18,10 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Behavior, Config, Context, Editor, Helper};
 use tokio::sync::mpsc as channel;
 
-use super::command::{goes_on, joined};
+use super::command::{Opening, goes_on, joined};
+
+/// Longest message on stdin, in bytes.
+const MAX_MESSAGE: u64 = 64 << 20;
 
 /// So many lines of history are remembered.
 const MAX_HISTORY: usize = 1_000;
@@ -34,6 +37,8 @@ pub(super) enum Typed {
         was_empty: bool,
     },
     End,
+    /// Why it is not taken; what comes after it may be.
+    Refused(String),
     Failed(String),
 }
 
@@ -125,10 +130,17 @@ fn edit_lines(
         // There may be none yet.
         let _ = editor.load_history(history);
     }
+    #[cfg(target_os = "linux")]
+    let mut ahead = false;
     while asked.recv().is_ok() {
         is_empty.store(true, Ordering::Release);
         reading.store(true, Ordering::Release);
+        #[cfg(target_os = "linux")]
+        let end = EndAhead::of(&mut ahead);
+        // What is left of a read stays with the editor (its feature `buffer-redux`), and is the next line.
         let line = editor.readline(PROMPT);
+        #[cfg(target_os = "linux")]
+        drop(end);
         reading.store(false, Ordering::Release);
         let typed = match line {
             Ok(text) => {
@@ -141,6 +153,9 @@ fn edit_lines(
                 Typed::Interrupted { was_empty: is_empty.load(Ordering::Acquire) }
             }
             Err(ReadlineError::Eof) => Typed::End,
+            Err(ReadlineError::Io(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
+                Typed::Refused(String::from("what was typed is not UTF-8, and is not sent"))
+            }
             Err(error) => Typed::Failed(error.to_string()),
         };
         if tell.blocking_send(typed).is_err() {
@@ -149,28 +164,79 @@ fn edit_lines(
     }
 }
 
+/// A Ctrl-D that was typed while the terminal edited lines itself is a NUL once the editor reads (Linux, `drivers/tty/n_tty.c`):
+/// where something was typed ahead, that means what the key means. Dropped, the terminal has its key again.
+#[cfg(target_os = "linux")]
+struct EndAhead(rustix::termios::Termios);
+
+#[cfg(target_os = "linux")]
+impl EndAhead {
+    /// `ahead`: whether anything was ever typed ahead; how much of it the editor still holds, nobody knows.
+    fn of(ahead: &mut bool) -> Option<Self> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
+
+        let stdin = std::io::stdin();
+        *ahead |=
+            poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|n| n > 0);
+        let before = tcgetattr(&stdin).ok().filter(|_| *ahead)?;
+        let mut changed = before.clone();
+        changed.special_codes[SpecialCodeIndex::VEOF] = 0;
+        tcsetattr(&stdin, OptionalActions::Now, &changed).ok()?;
+        Some(Self(before))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for EndAhead {
+    fn drop(&mut self) {
+        let now = rustix::termios::OptionalActions::Now;
+        let _ = rustix::termios::tcsetattr(std::io::stdin(), now, &self.0);
+    }
+}
+
 /// The lines of stdin, joined where they go on.
 fn read_lines(asked: &mpsc::Receiver<()>, tell: &channel::Sender<Typed>) {
     let mut stdin = std::io::stdin().lock();
+    let mut number = 0_usize;
     while asked.recv().is_ok() {
-        let mut text = Vec::new();
-        let typed = loop {
-            let before = text.len();
-            match stdin.read_until(b'\n', &mut text) {
-                Ok(0) if before == 0 => break Typed::End,
-                Ok(count) => {
-                    let so_far = String::from_utf8_lossy(&text);
-                    let line = so_far.trim_end_matches(['\n', '\r']);
-                    if count == 0 || !goes_on(line) {
-                        break Typed::Text(joined(line));
-                    }
-                }
-                Err(error) => break Typed::Failed(format!("stdin cannot be read: {error}")),
-            }
-        };
-        if tell.blocking_send(typed).is_err() {
+        if tell.blocking_send(read_message(&mut stdin, &mut number)).is_err() {
             return;
         }
+    }
+}
+
+/// `number`: how many lines were read.
+fn read_message(stdin: &mut impl BufRead, number: &mut usize) -> Typed {
+    let (mut text, mut opening, mut not_text) = (Vec::new(), Opening::default(), None);
+    loop {
+        let before = text.len();
+        let room = (MAX_MESSAGE + 1).saturating_sub(before as u64);
+        let count = match stdin.by_ref().take(room).read_until(b'\n', &mut text) {
+            Ok(count) => count,
+            Err(error) => return Typed::Failed(format!("stdin cannot be read: {error}")),
+        };
+        if text.len() as u64 > MAX_MESSAGE {
+            return Typed::Failed(String::from("a message on stdin has more than 64 MiB"));
+        }
+        if count == 0 && before == 0 {
+            return Typed::End;
+        }
+        *number += usize::from(count > 0);
+        let line = String::from_utf8_lossy(text.get(before..).unwrap_or_default());
+        if matches!(line, std::borrow::Cow::Owned(_)) {
+            not_text.get_or_insert(*number);
+        }
+        if count > 0 && opening.goes_on_after(line.trim_end_matches(['\n', '\r'])) {
+            continue;
+        }
+        return match (not_text, String::from_utf8(text)) {
+            (None, Ok(text)) => Typed::Text(joined(text.trim_end_matches(['\n', '\r']))),
+            (line, _) => {
+                let line = line.unwrap_or(*number);
+                Typed::Refused(format!("line {line} of stdin is not UTF-8, and is not sent"))
+            }
+        };
     }
 }
 

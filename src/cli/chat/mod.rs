@@ -25,12 +25,12 @@ use super::worker::{self, Chosen, Interrupts, api_key, close, connect};
 use super::{CliError, Exit, locate};
 use crate::project::find_root;
 use crate::text::count;
-use crate::worker::{ToolSource, WorkerConfig};
+use crate::worker::{ANY_MODEL, ToolSource, WorkerConfig};
 use command::{Said, parse};
 use hidden::Hidden;
 use input::{Input, Typed};
 use keeper::Keeper;
-use session::{Line, Session, SessionFile};
+use session::{Line, Session, SessionError, SessionFile};
 use talk::{Next, Talk};
 
 pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
@@ -79,10 +79,7 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         };
         let history = if options.no_save { None } else { history() };
         let input = Input::open(history).map_err(CliError::Runtime)?;
-        if input.is_terminal {
-            let tools = count(tools.current().tools.iter().count(), "tool");
-            say(&format!("{} and {tools}; /help lists the commands", clean(&model)));
-        }
+        let told = tools.current().generation;
         let mut talk = Talk {
             worker,
             tools,
@@ -94,9 +91,21 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             keeper,
             root,
             first,
-            generation: 0,
+            told,
+            told_error: None,
+            worker_model: match model.as_str() {
+                "" => String::from("the server's first model"),
+                ANY_MODEL if options.worker.model.is_none() && spec.model.is_none() => {
+                    format!("no known model (`{ANY_MODEL}` is asked for)")
+                }
+                name => name.to_owned(),
+            },
             any_failed: false,
         };
+        if input.is_terminal {
+            let tools = count(talk.tools.current().tools.iter().count(), "tool");
+            say(&format!("{} and {tools}; /help lists the commands", clean(talk.model())));
+        }
         if options.resume.is_some() {
             talk.tell_resumed();
         }
@@ -113,6 +122,7 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
 async fn converse(talk: &mut Talk, mut input: Input, mut message: Option<String>) -> Result<Exit, CliError> {
     let mut wants_to_leave = false;
     let exit = loop {
+        talk.tell_changes();
         let typed = match message.take() {
             Some(message) => Typed::Text(message),
             None => {
@@ -137,6 +147,10 @@ async fn converse(talk: &mut Talk, mut input: Input, mut message: Option<String>
                 continue;
             }
             Typed::End => break Exit::Clean,
+            Typed::Refused(why) => {
+                talk.refuse(&why);
+                continue;
+            }
             Typed::Failed(error) => return Err(CliError::Usage(error)),
         };
         wants_to_leave = false;
@@ -190,7 +204,15 @@ fn resume(name: &Path, root: &Path, hidden: &Arc<Hidden>) -> Result<(SessionFile
     } else {
         name.to_owned()
     };
-    SessionFile::resume(&path, Arc::clone(hidden)).map_err(|error| CliError::Usage(error.to_string()))
+    SessionFile::resume(&path, Arc::clone(hidden)).map_err(|error| {
+        CliError::Usage(match error {
+            SessionError::Malformed { .. } if place::is_markdown(&path) => format!(
+                "{} is a copy for reading; /save NAME.jsonl writes one that can be loaded, and `last` is the newest session of this project",
+                path.display()
+            ),
+            error => error.to_string(),
+        })
+    })
 }
 
 fn history() -> Option<std::path::PathBuf> {

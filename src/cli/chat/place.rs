@@ -34,6 +34,11 @@ pub(super) fn new_name() -> String {
     format!("{now}-{:04x}.jsonl", fastrand::u16(..))
 }
 
+/// Whether a copy of this name is for reading.
+pub(super) fn is_markdown(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
+}
+
 /// The session in `folder` that was written last.
 pub(super) fn newest(folder: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?.flatten();

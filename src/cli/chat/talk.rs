@@ -1,6 +1,7 @@
 //! The conversation, its messages sent and its commands done.
 
 use std::fmt::Write;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +9,13 @@ use std::time::Duration;
 use super::command::{Command, HELP};
 use super::keeper::Keeper;
 use super::markdown::markdown;
-use super::session::{Line, Session, SessionFile};
+use super::place::is_markdown;
+use super::session::{Line, Session, SessionError, SessionFile};
 use crate::chat::Message;
 use crate::cli::approve::Approver;
 use crate::cli::output::{clean, cut, say, say_error, stdout_failed};
-use crate::cli::worker::{Followed, Follower, Interrupts};
-use crate::project::wishes;
+use crate::cli::worker::{Followed, Follower, Interrupts, tell_errors, tell_findings};
+use crate::project::{LoadedTool, ScriptState, wishes};
 use crate::request::{Event, FinalState, valid_conversation};
 use crate::spec::{Confirm, ToolKind};
 use crate::text::{count, one_line};
@@ -38,8 +40,12 @@ pub(super) struct Talk {
     pub(super) root: PathBuf,
     /// The first line of a session of this chat.
     pub(super) first: Line,
-    /// The generation that the last message was sent with.
-    pub(super) generation: u64,
+    /// The generation that the user knows of.
+    pub(super) told: u64,
+    /// Why the project could not be loaded, as the user knows it.
+    pub(super) told_error: Option<String>,
+    /// What requests ask for that name no model, as far as it is known.
+    pub(super) worker_model: String,
     pub(super) any_failed: bool,
 }
 
@@ -53,20 +59,18 @@ pub(super) enum Next {
 impl Talk {
     /// Sends a message and shows the reply.
     pub(super) async fn send(&mut self, text: String) -> Next {
+        // What was saved since the prompt is what the message is sent with.
+        self.tell_changes();
         self.session.messages.push(Message::User { content: text });
         self.session.messages = valid_conversation(std::mem::take(&mut self.session.messages));
         self.keeper.messages(&self.session.messages);
-        let generation = self.tools.current().generation;
-        if std::mem::replace(&mut self.generation, generation) != generation {
-            self.approver.forget();
-        }
         let submit = SubmitRequest {
             messages: self.session.messages.clone(),
             system_prompt: self.session.system.clone(),
-            model: self.session.model.clone(),
+            model: self.session.model.clone().filter(|name| !name.is_empty()),
             ..SubmitRequest::default()
         };
-        let Self { worker, json, approver, interrupts, keeper, .. } = self;
+        let Self { worker, json, approver, interrupts, keeper, told, .. } = self;
         let mut follower = Follower { worker, json: *json, approver, interrupts };
         let followed = follower
             .follow(submit, |id, event| match event {
@@ -74,6 +78,8 @@ impl Talk {
                 Event::TurnStarted { turn, .. } if *turn > 1 => {
                     keeper.messages(&worker.conversation(id).unwrap_or_default());
                 }
+                // The follower shows it.
+                Event::Reloaded { generation, .. } => *told = *generation,
                 event => keeper.event(event),
             })
             .await;
@@ -109,7 +115,11 @@ impl Talk {
     pub(super) async fn command(&mut self, command: Command) -> Next {
         match command {
             Command::Help => say(HELP),
-            Command::Tools => say(&self.describe_tools()),
+            Command::Tools => {
+                self.tell_changes();
+                say(&self.describe_tools());
+                self.tell_broken();
+            }
             Command::Reload => self.reload(),
             Command::Save(None) => match self.keeper.path() {
                 Some(path) => say(&format!("kept in {}", clean(&path.display().to_string()))),
@@ -131,7 +141,7 @@ impl Talk {
                 self.session.system = Some(text).filter(|text| !text.is_empty());
                 self.keeper.setting(Line::System { text: self.session.system.clone() });
             }
-            Command::Model(None) => say(&clean(self.session.model.as_deref().unwrap_or(self.worker.model()))),
+            Command::Model(None) => say(&clean(self.model())),
             Command::Model(Some(name)) => {
                 let name = if name.is_empty() { self.worker.model().to_owned() } else { name };
                 self.session.model = Some(name.clone());
@@ -177,14 +187,53 @@ impl Talk {
         Some(content)
     }
 
+    /// What requests ask for, as far as it is known.
+    pub(super) fn model(&self) -> &str {
+        self.session.model.as_deref().filter(|name| !name.is_empty()).unwrap_or(&self.worker_model)
+    }
+
     fn reload(&mut self) {
-        let before = self.tools.current().generation;
         self.tools.project().refresh(RELOAD_PATIENCE);
-        let generation = self.tools.current().generation;
-        if generation == before {
-            return say(&format!("nothing changed; generation {generation}"));
+        if !self.tell_changes() {
+            match &self.told_error {
+                Some(error) => say_error(&format!("{error}; the tools stay as they were")),
+                None => say(&format!("nothing changed; generation {}", self.told)),
+            }
+            self.tell_broken();
         }
-        say(&format!("generation {generation}: {}", clean(&self.tools.changes_since(before))));
+    }
+
+    /// Says what saves did since that was last said; false: nothing.
+    pub(super) fn tell_changes(&mut self) -> bool {
+        let error = self.tools.project().error();
+        let is_new = error != self.told_error;
+        self.told_error.clone_from(&error);
+        if let (true, Some(error)) = (is_new, error) {
+            say_error(&format!("{error}; the tools stay as they were"));
+            return true;
+        }
+        let current = self.tools.project().current();
+        let before = std::mem::replace(&mut self.told, current.number);
+        if before == current.number {
+            return false;
+        }
+        let changes = self.tools.changes_since(before);
+        say(&format!("generation {}: {}", current.number, clean(&changes)));
+        // It names the first error.
+        tell_findings(&current, |finding| !changes.contains(finding));
+        true
+    }
+
+    /// Says what is broken, and what the model does not have for that.
+    fn tell_broken(&self) {
+        let current = self.tools.project().current();
+        let names = current.load.tools.iter().map(|loaded| loaded.tool.name.value.as_str());
+        let is_broken = |loaded: &LoadedTool| matches!(loaded.script, ScriptState::Broken(_));
+        let left_out: Vec<&str> = names.filter(|name| current.tool(name).is_none_or(is_broken)).collect();
+        if !left_out.is_empty() {
+            say(&format!("left out, since broken: {}", clean(&left_out.join(", "))));
+        }
+        tell_errors(&current);
     }
 
     /// A line or two for each tool.
@@ -196,6 +245,9 @@ impl Talk {
             let Some(loaded) = generation.tool(&entry.name) else { continue };
             let tool = &loaded.tool;
             let _ = write!(text, "{}", clean(&entry.name));
+            if generation.changes.kept.contains(&entry.name) {
+                text.push_str(" (broken now, last good version kept)");
+            }
             if tool.kind == ToolKind::Exit {
                 text.push_str(" (exit tool)");
             }
@@ -223,11 +275,14 @@ impl Talk {
     /// Writes a copy.
     fn save(&mut self, path: &Path) {
         let shown = clean(&path.display().to_string());
-        let is_markdown = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"));
-        let written = if is_markdown {
+        let there = || format!("{shown} is there already; give another name, nothing is written over");
+        let written = if is_markdown(path) {
             let title = self.root.file_name().map(|name| name.to_string_lossy().into_owned());
             let text = markdown(&self.session, &format!("A talk in {}", title.unwrap_or_default()));
-            write_new(path, &self.keeper.hidden().text(&text)).map_err(|error| format!("{shown}: {error}"))
+            write_new(path, &self.keeper.hidden().text(&text)).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => there(),
+                _ => format!("{shown}: {error}"),
+            })
         } else {
             let copied = SessionFile::create(path, &self.first, self.keeper.hidden()).and_then(|mut file| {
                 let mut settings = Vec::new();
@@ -238,7 +293,10 @@ impl Talk {
                 file.write(&settings)?;
                 file.write_messages(&self.session.messages)
             });
-            copied.map_err(|error| error.to_string())
+            copied.map_err(|error| match error {
+                SessionError::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists => there(),
+                error => error.to_string(),
+            })
         };
         match written {
             Ok(()) => say(&format!("written to {shown}")),
@@ -264,7 +322,7 @@ impl Talk {
         }
     }
 
-    fn refuse(&mut self, why: &str) {
+    pub(super) fn refuse(&mut self, why: &str) {
         say_error(why);
         self.any_failed = true;
     }

@@ -15,15 +15,15 @@ use super::args::{ScriptOptions, WorkerOptions};
 use super::output::{clean, say};
 use super::trust::{ProjectTrust, key_wish, server_wish};
 use super::{CliError, engine, locate};
-use crate::diagnostic::Severity;
 use crate::diagnostic::render::render_concise;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::{Generation, LiveProject, LoadedTool, ScriptState, find_root, read_bios, wishes};
 use crate::request::BiosTemplate;
 use crate::spec::WorkerSpec;
 use crate::text::count;
 use crate::worker::{ChooseError, ProjectTools, WorkerConfig};
 
-/// Errors of specs beyond this many are only counted: `check` is for them.
+/// Findings beyond this many are only counted: `check` is for them.
 const MAX_TOLD: usize = 5;
 
 /// A worker of the project, trusted with what it and its tools want.
@@ -81,13 +81,30 @@ fn environment(name: &str) -> Option<String> {
 
 /// Says what is wrong with the specs.
 pub(super) fn tell_errors(generation: &Generation) {
+    tell(generation, |finding| finding.severity == Severity::Error, |_| true);
+}
+
+/// What is found whose line is `wanted`.
+pub(super) fn tell_findings(generation: &Generation, wanted: impl Fn(&str) -> bool) {
+    tell(generation, |_| true, wanted);
+}
+
+fn tell(generation: &Generation, of: impl Fn(&Diagnostic) -> bool, wanted: impl Fn(&str) -> bool) {
     let load = &generation.load;
-    let errors: Vec<_> = load.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
-    for finding in errors.iter().take(MAX_TOLD) {
-        say(&render_concise(finding, &load.sources));
+    let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
+    let others = load.findings.iter().filter(|finding| !is_error(finding));
+    let found = load.findings.iter().filter(is_error).chain(others).filter(|finding| of(finding));
+    let lines = found.map(|finding| render_concise(finding, &load.sources)).filter(|line| wanted(line));
+    let mut more = 0_usize;
+    for (place, line) in lines.enumerate() {
+        if place < MAX_TOLD {
+            say(&line);
+        } else {
+            more += 1;
+        }
     }
-    if errors.len() > MAX_TOLD {
-        say(&format!("and {} more; see `deftool check`", errors.len() - MAX_TOLD));
+    if more > 0 {
+        say(&format!("and {more} more; see `deftool check`"));
     }
 }
 
