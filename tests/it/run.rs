@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod call;
+
 use std::io::{Read, Write};
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -548,120 +550,4 @@ fn a_script_saved_broken_leaves_the_last_good_one_and_the_repair_is_taken() {
         .collect();
     let (_, old) = results.split_last().unwrap();
     assert!(old.iter().all(|result| **result == json!({"length": 3})), "{results:?}");
-}
-
-mod call {
-    //! One validated call of one tool.
-
-    use super::*;
-
-    #[test]
-    fn a_result_is_printed_as_json_and_exits_with_0() {
-        let project = Project::new();
-        let ended = project.run(&["call", "count", r#"{"text": "abc", "times": 2}"#]);
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-        assert_eq!(ended.stdout, "{\n  \"length\": 6\n}\n");
-        let ended = project.run_with_stdin(&["call", "count", "-", "--json"], br#"{"text": "abc"}"#);
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
-        let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["ok", "result", "elapsed_ms", "timing", "memory"]);
-        assert_eq!((&report["ok"], &report["result"]), (&json!(true), &json!({"length": 3})));
-        assert!(report["elapsed_ms"].is_f64());
-    }
-
-    #[test]
-    fn null_is_a_result() {
-        let project = Project::new();
-        project.write("scripts/broken.lua", "return function() return nil end");
-        let report = project.run(&["call", "broken", "--json"]);
-        assert_eq!(report.code, Some(0), "{report:?}");
-        let report: Value = serde_json::from_str(&report.stdout).unwrap();
-        assert_eq!((&report["ok"], report.get("result")), (&json!(true), Some(&Value::Null)));
-    }
-
-    #[test]
-    fn every_failure_has_its_kind_one_line_and_exit_1() {
-        let project = Project::new();
-        let spec = |name: &str, more: &str| {
-            format!("(deftool :name \"{name}\" :description \"x\" :args () {more})\n")
-        };
-        let names = ["gone", "syntax", "endless", "odd", "forbidden", "told"];
-        let more = |name| if name == "endless" { ":timeout \"200ms\"" } else { "" };
-        let specs: String = names.iter().map(|name| spec(name, more(*name))).collect();
-        project.write("specs/more.eld", specs + "(deftool :name \"typo\" :description \"x\" :args \"none\")");
-        project.write("scripts/syntax.lua", "return function()\n  return 1 +\nend");
-        project.write("scripts/endless.lua", "return function() while true do end end");
-        project.write("scripts/odd.lua", "return function() return { f = print } end");
-        project.write("scripts/forbidden.lua", "return function() return fs.read('/etc/hostname') end");
-        project.write("scripts/told.lua", "return function() error(tool.failure('nothing found')) end");
-
-        let cases: &[(&[&str], &str, &[&str])] = &[
-            (&["cuont"], "unknown_tool", &["no tool called `cuont`; did you mean `count`?"]),
-            (&["zzz"], "unknown_tool", &["there are: broken, count"]),
-            (&["done", r#"{"summary": "x"}"#], "unknown_tool", &["`done` is an exit tool"]),
-            (
-                &["count", "{text: 1}"],
-                "invalid_arguments",
-                &["the arguments of `count` are not JSON", "line 1"],
-            ),
-            (&["count", "[1]"], "invalid_arguments", &["must be a JSON object"]),
-            (&["count", "{}"], "invalid_arguments", &["`count`: ", "text"]),
-            (&["count", r#"{"text": 1, "more": 2}"#], "invalid_arguments", &[".text", "more"]),
-            (&["gone"], "load", &["`gone` has no script: scripts/gone.lua is not there"]),
-            (&["syntax"], "load", &["scripts/syntax.lua:3"]),
-            (&["typo"], "load", &["the spec of `typo` has errors: specs/more.eld:7:"]),
-            (&["broken"], "script", &["scripts/broken.lua:2: no luck", "scripts/broken.lua:5"]),
-            (&["told"], "failure", &["nothing found"]),
-            (&["endless"], "timeout", &["200 ms", "scripts/endless.lua:1"]),
-            (&["odd"], "unserialisable", &[".f", "function"]),
-            (&["forbidden"], "permission", &["/etc/hostname", ":allow"]),
-        ];
-        for (arguments, kind, says) in cases {
-            let ended = project.run(&[&["call"], *arguments].concat());
-            assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{arguments:?}: {ended:?}");
-            let first = ended.stderr.lines().next().unwrap();
-            assert!(first.starts_with(&format!("error[{kind}]: ")), "{arguments:?}: {}", ended.stderr);
-            for part in *says {
-                assert!(ended.stderr.contains(part), "{arguments:?}: {part}: {}", ended.stderr);
-            }
-
-            let ended = project.run(&[&["call", "--json"], *arguments].concat());
-            assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""), "{arguments:?}: {ended:?}");
-            assert_eq!(ended.stdout.lines().count(), 1);
-            let report: Value = serde_json::from_str(&ended.stdout).unwrap();
-            let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
-            assert_eq!(keys[..4], ["ok", "error", "elapsed_ms", "timing"]);
-            assert_eq!((&report["ok"], &report["error"]["kind"]), (&json!(false), &json!(kind)));
-            let error = report["error"].to_string();
-            let message = report["error"]["message"].as_str().unwrap();
-            assert!(!message.is_empty() && !message.contains('\n'), "{arguments:?}: {error}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_attempted_exits_with_2() {
-        let empty = tempfile::tempdir().unwrap();
-        let ended = Ended::of(command_in(empty.path(), &["call", "count"]).output().unwrap());
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
-        assert!(ended.stderr.contains("no project here"), "{}", ended.stderr);
-        assert_eq!(Project::new().run(&["call"]).code, Some(2));
-        let ended = Project::new().run_with_stdin(&["call", "count", "-"], b"\xff");
-        assert_eq!(ended.code, Some(1), "the call was attempted: {ended:?}");
-        assert!(ended.stderr.contains("stdin"), "{}", ended.stderr);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn ctrl_c_exits_with_130() {
-        let project = Project::new();
-        project.write("scripts/broken.lua", "return function() log.info('begun') while true do end end");
-        let mut child = project.spawn(&["call", "broken"]);
-        let err = child.stderr.as_mut().unwrap();
-        let mut line = [0; 5];
-        err.read_exact(&mut line).unwrap();
-        interrupt(&child);
-        let ended = Ended::of(child.wait_with_output().unwrap());
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
-    }
 }

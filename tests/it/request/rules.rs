@@ -166,14 +166,8 @@ fn the_budget_is_spent_by_replies_and_then_fails() {
     let played = play()
         .with(|config| config.tool_budget = 2)
         .run(&[says("a").call("look", json!({})).call("look", json!({})).call("look", json!({}))]);
-    assert_eq!(
-        played.failure(),
-        (
-            FailReason::ToolExecutionError,
-            "budget_exhausted",
-            "tool budget exhausted: 2 iterations (the worker's :tool-budget)"
-        )
-    );
+    let detail = "tool budget exhausted: 2 iterations (the worker's :tool-budget)";
+    assert_eq!(played.failure(), (FailReason::ToolExecutionError, "budget_exhausted", detail));
     assert_eq!(played.executed.len(), 6);
     assert_eq!(played.outcome.tool_iterations, 2);
     assert_eq!(played.outcome.text, "aaa");
