@@ -14,8 +14,8 @@ use super::session::{Line, Session, SessionError, SessionFile};
 use crate::chat::Message;
 use crate::cli::approve::Approver;
 use crate::cli::output::{clean, cut, say, say_error, stdout_failed};
-use crate::cli::worker::{Followed, Follower, Interrupts, tell_errors, tell_findings};
-use crate::project::{LoadedTool, ScriptState, wishes};
+use crate::cli::worker::{Followed, Follower, Interrupts, tell_errors, tell_findings, tell_left_out};
+use crate::project::wishes;
 use crate::request::{Event, FinalState, valid_conversation};
 use crate::spec::{Confirm, ToolKind};
 use crate::text::{count, one_line};
@@ -227,12 +227,7 @@ impl Talk {
     /// Says what is broken, and what the model does not have for that.
     fn tell_broken(&self) {
         let current = self.tools.project().current();
-        let names = current.load.tools.iter().map(|loaded| loaded.tool.name.value.as_str());
-        let is_broken = |loaded: &LoadedTool| matches!(loaded.script, ScriptState::Broken(_));
-        let left_out: Vec<&str> = names.filter(|name| current.tool(name).is_none_or(is_broken)).collect();
-        if !left_out.is_empty() {
-            say(&format!("left out, since broken: {}", clean(&left_out.join(", "))));
-        }
+        tell_left_out(&current);
         tell_errors(&current);
     }
 

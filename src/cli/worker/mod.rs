@@ -108,17 +108,13 @@ fn tell(generation: &Generation, of: impl Fn(&Diagnostic) -> bool, wanted: impl 
     }
 }
 
-/// Says which tools no model is offered, because of the errors that were told.
+/// Says which tools no model is offered, because of errors that are told, too.
 pub(super) fn tell_left_out(generation: &Generation) {
-    let load = &generation.load;
-    if !load.has_errors() {
-        return;
-    }
-    let is_broken =
-        |loaded: &&LoadedTool| !loaded.tool.valid || matches!(loaded.script, ScriptState::Broken(_));
-    let mut broken = load.tools.iter().filter(is_broken);
+    let is_broken = |loaded: &LoadedTool| matches!(loaded.script, ScriptState::Broken(_));
+    let names = generation.load.tools.iter().map(|loaded| loaded.tool.name.value.as_str());
+    let mut broken = names.filter(|name| generation.tool(name).is_none_or(is_broken));
     let Some(first) = broken.next() else { return };
-    let name = clean(&first.tool.name.value);
+    let name = clean(first);
     match broken.count() {
         0 => say(&format!("{name} is left out")),
         more => say(&format!("{name} and {} are left out", count(more, "other tool"))),

@@ -104,7 +104,7 @@ fn a_tool_that_was_broken_from_the_start_is_told_as_left_out() {
     chat.says("");
     for line in ["/tools", "/reload"] {
         let told = chat.says(line);
-        assert!(told.contains("left out, since broken: count\n"), "{line}: {told}");
+        assert!(told.contains("count is left out\n"), "{line}: {told}");
         assert_eq!(told.matches("DT402").count(), 1, "{line}: {told}");
     }
     drop(chat.stdin);
