@@ -71,6 +71,32 @@ fn where_both_streams_meet_what_is_said_begins_a_line() {
 
 #[cfg(unix)]
 #[test]
+fn what_a_script_logs_stands_behind_the_text_before_its_call_however_slowly_that_is_read() {
+    let project = Project::new();
+    project.write("scripts/count.lua", "return function(text, times) log.info('counting') return 3 end\n");
+    let word = "word ".repeat(2_000);
+    let mut chunks = vec![delta(&word); 40];
+    chunks.extend([call(0, "count", r#"{"text": "abc"}"#), finish("tool_calls")]);
+    let server = Server::script([Answer::chunks(&chunks), Answer::text("Three.")]);
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut command = project.command(&["run", "hello", "--endpoint", &server.endpoint()]);
+    command.stdin(std::process::Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    // The script has run when the second request is there, and the pipe holds no more of the text than a part.
+    server.wait_for_posts(2);
+    let mut said = String::new();
+    reader.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let text = word.repeat(40);
+    let rest = said.strip_prefix(text.as_str()).unwrap_or_else(|| panic!("{:?}", said.find("info:")));
+    let lines: Vec<&str> = rest.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[1]), (4, "", "info: count: counting"), "{rest}");
+    assert!(lines[2].starts_with("tool   count ") && lines[3] == "Three.", "{rest}");
+}
+
+#[cfg(unix)]
+#[test]
 fn a_script_logs_in_lines_of_its_own_beside_what_moves() {
     let project = Project::new();
     let body = "for step = 1, 3 do task.wait(0.2) log.info('step ' .. step) end return 3";

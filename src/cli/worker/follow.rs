@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::cli::approve::{Approver, Asked};
 use crate::cli::interrupt::Signals;
-use crate::cli::output::stdout_failed;
+use crate::cli::output::{say, stdout_failed};
+use crate::cli::script_log::ScriptLines;
 use crate::cli::show::{Show, show_json};
 use crate::cli::{CliError, Exit};
 use crate::request::{Approval, Event, FinalState, Outcome};
@@ -47,6 +48,8 @@ impl Followed {
 enum Heard {
     Event(Option<Arc<Event>>),
     Answer(Option<String>),
+    /// What a script logged.
+    Logged(String),
     Interrupt,
 }
 
@@ -55,6 +58,7 @@ struct Following {
     id: String,
     events: EventStream,
     show: Show,
+    logged: ScriptLines,
     /// The question that stands.
     asked: Option<Asked>,
     /// Calls that are asked about after it, and what happened while it stood.
@@ -81,6 +85,7 @@ impl Follower<'_> {
             id,
             events,
             show: Show::new(),
+            logged: ScriptLines::follow(),
             asked: None,
             held: VecDeque::new(),
             is_canceled: false,
@@ -93,6 +98,7 @@ impl Follower<'_> {
                 }
                 Heard::Event(None) => break,
                 Heard::Answer(line) => self.take_answer(&mut following, line.as_deref()),
+                Heard::Logged(line) => say(&line),
                 Heard::Interrupt => {
                     if following.is_canceled {
                         return Ok(Followed::Left);
@@ -157,6 +163,9 @@ impl Follower<'_> {
     }
 
     fn show(&mut self, following: &mut Following, event: &Event) {
+        if matches!(event, Event::ToolFinished { .. } | Event::Finished(_)) {
+            following.logged.say_waiting();
+        }
         if self.json {
             show_json(event);
         } else {
@@ -182,7 +191,8 @@ impl Follower<'_> {
 
 impl Following {
     async fn next(&mut self, interrupts: &mut Interrupts) -> Heard {
-        let Self { asked, events, .. } = self;
+        let Self { asked, events, logged, .. } = self;
+        let is_asked = asked.is_some();
         let answer = async {
             match asked {
                 Some(asked) => asked.line().await,
@@ -190,9 +200,12 @@ impl Following {
             }
         };
         tokio::select! {
+            // What came before a line was logged is shown before it.
+            biased;
+            () = interrupts.next() => Heard::Interrupt,
             event = events.next() => Heard::Event(event),
             line = answer => Heard::Answer(line),
-            () = interrupts.next() => Heard::Interrupt,
+            line = logged.next(), if !is_asked => Heard::Logged(line),
         }
     }
 }
