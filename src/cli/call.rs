@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::args::CallOptions;
-use super::interrupt::interrupted;
+use super::interrupt::Signals;
 use super::output::{clean, print_json, say, say_error, say_kind};
 use super::rerun::Rerun;
 use super::trust::ProjectTrust;
@@ -162,11 +162,14 @@ fn call(
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let outcome = runtime.block_on(async {
-        tokio::select! {
+        // Before anything runs that a signal must not leave behind.
+        let mut signals = Signals::listen()?;
+        Ok(tokio::select! {
             outcome = runner.run(call, context) => Some(outcome),
-            _ = interrupted() => None,
-        }
+            () = signals.next() => None,
+        })
     });
+    let outcome = outcome.map_err(CliError::Runtime)?;
     // A file operation of a script that was stopped is not waited for.
     runtime.shutdown_timeout(Duration::from_millis(100));
     let (elapsed, usage) = (project + started.elapsed(), meter.usage());

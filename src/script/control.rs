@@ -3,7 +3,8 @@
 //! A [`Control`] is shared by the caller, the thread that runs the script and the watchdog. Whoever stops the call
 //! first names the reason; the script is then interrupted wherever it is, spinning or waiting. The watchdog is one
 //! thread of the process, asleep until the earliest deadline: it stops a call at its deadline and, should the
-//! script's thread be held by something that cannot be interrupted, answers the caller itself shortly after.
+//! script's thread be held by something that cannot be interrupted, answers the caller itself shortly after. A top level
+//! is limited in what its thread works, which only that thread can tell: from half of the limit on the watchdog has it look.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,8 +20,17 @@ use super::interrupt::Switch;
 use super::permission::{Permissions, Pins};
 use crate::tool::{ToolError, ToolErrorKind};
 
-/// How long after its deadline a call is answered for its thread, when that thread does not.
-const ANSWER_GRACE: Duration = Duration::from_millis(50);
+/// How long after its deadline a call of this time limit may take to say where it was stopped, before it is answered for
+/// or killed: a busy machine needs a while to give a thread its turn. In all no more than twice the limit, or little.
+pub(super) fn grace(limit: Duration) -> Duration {
+    limit.clamp(Duration::from_millis(50), Duration::from_secs(1))
+}
+
+/// A top level that nothing interrupts is stopped after this many times its limit.
+const LOAD_PATIENCE: u32 = 8;
+
+/// Between two looks at what a top level has worked, once the first was due.
+const LOAD_LOOK: Duration = Duration::from_millis(25);
 
 /// Between two looks at the memory of a call that is metered.
 const LOOK: Duration = Duration::from_millis(1);
@@ -45,6 +55,15 @@ struct Deadline {
     /// As [`now`] counts.
     at: u64,
     reason: Stop,
+    /// From when on the script's thread is asked to look by itself.
+    look: u64,
+}
+
+impl Deadline {
+    /// When there is something to do.
+    fn next(self) -> u64 {
+        self.at.min(self.look)
+    }
 }
 
 /// The answer of a call.
@@ -80,7 +99,7 @@ impl Control {
     pub(super) fn new(timeout: Duration, answer: Option<oneshot::Sender<Answer>>) -> Arc<Self> {
         Arc::new(Self {
             stop: AtomicU8::new(0),
-            deadline: Mutex::new(Deadline { at: u64::MAX, reason: Stop::Timeout }),
+            deadline: Mutex::new(Deadline { at: u64::MAX, reason: Stop::Timeout, look: u64::MAX }),
             timeout,
             watched: AtomicU64::new(UNWATCHED),
             switch: Arc::default(),
@@ -94,11 +113,6 @@ impl Control {
     /// Where the grants of the call, `permissions`, led when this was first asked.
     pub(super) fn pins(&self, permissions: &Permissions) -> Arc<Pins> {
         Arc::clone(self.pins.get_or_init(|| Arc::new(Pins::of(permissions))))
-    }
-
-    /// The call's time limit.
-    pub(super) fn timeout(&self) -> Duration {
-        self.timeout
     }
 
     /// Stops the call. The first reason stands.
@@ -150,11 +164,26 @@ impl Control {
         Duration::from_nanos(lock(&self.deadline).at.saturating_sub(now())).as_secs_f64()
     }
 
-    /// Starts the clock: the call is stopped with `reason` after `limit`. A later call of this moves the deadline,
-    /// which the watchdog allows only towards the future.
-    pub(super) fn set_deadline(&self, since: u64, limit: Duration, reason: Stop) {
-        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        *lock(&self.deadline) = Deadline { at: since.saturating_add(limit), reason };
+    /// Starts the clock of the function: the call is stopped at its time limit.
+    pub(super) fn limit_call(&self, since: u64) {
+        let at = since.saturating_add(nanos(self.timeout));
+        *lock(&self.deadline) = Deadline { at, reason: Stop::Timeout, look: u64::MAX };
+    }
+
+    /// Starts the clock of the top level.
+    pub(super) fn limit_load(&self, since: u64) {
+        let limit = super::TOP_LEVEL_LIMIT;
+        if self.timeout <= limit {
+            return self.limit_call(since);
+        }
+        let at = since.saturating_add(nanos((limit * LOAD_PATIENCE).min(self.timeout)));
+        let look = since.saturating_add(nanos(limit / 2));
+        *lock(&self.deadline) = Deadline { at, reason: Stop::SlowLoad, look };
+    }
+
+    /// Whether it is time to look at what the top level has worked.
+    pub(super) fn is_load_looked_at(&self) -> bool {
+        lock(&self.deadline).look <= now()
     }
 
     /// Sends the answer, unless one was sent.
@@ -198,11 +227,26 @@ pub(super) fn timed_out(limit: Duration) -> ToolError {
     )
 }
 
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Nanoseconds since the process first asked.
 pub(super) fn now() -> u64 {
     static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
     // 584 years.
     EPOCH.elapsed().as_nanos() as u64
+}
+
+/// How long this thread has worked, waiting for its turn not counted; where the system does not tell, how long it is there.
+pub(super) fn thread_time() -> Duration {
+    #[cfg(unix)]
+    {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+    }
+    #[cfg(not(unix))]
+    Duration::from_nanos(now())
 }
 
 /// In place of a time: the watchdog has no entry.
@@ -238,7 +282,7 @@ pub(super) struct Watched {
 impl Watched {
     /// Watches `control`, whose deadline is set.
     pub(super) fn start(control: &Arc<Control>) -> Self {
-        let due = lock(&control.deadline).at;
+        let due = lock(&control.deadline).next();
         let mut watch = lock(&WATCHDOG.state.0);
         let id = watch.insert(due, Due::Call(Arc::clone(control)));
         control.watched.store(due, Ordering::Release);
@@ -267,7 +311,7 @@ pub(super) fn keep_looking(control: Weak<Control>) {
 
 /// Runs `action` on the watchdog's thread after `delay`. It must not block.
 pub(super) fn run_after(delay: Duration, action: impl FnOnce() + Send + 'static) {
-    let due = now().saturating_add(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX));
+    let due = now().saturating_add(nanos(delay));
     let mut watch = lock(&WATCHDOG.state.0);
     watch.insert(due, Due::Once(Box::new(action)));
     WATCHDOG.wake_by(&watch, due);
@@ -347,12 +391,16 @@ fn watch(state: &Mutex<Watch>, wake: &Condvar) {
 
 /// Enforces `control` at `now`; when to look again.
 fn fire(control: &Control, now: u64) -> Option<u64> {
-    let Deadline { at, reason } = *lock(&control.deadline);
+    let deadline @ Deadline { at, reason, .. } = *lock(&control.deadline);
+    if deadline.next() > now {
+        return Some(deadline.next());
+    }
     if at > now {
-        return Some(at);
+        control.switch.nudge();
+        return Some(at.min(now.saturating_add(nanos(LOAD_LOOK))));
     }
     control.stop(reason);
-    let answer_at = at.saturating_add(ANSWER_GRACE.as_nanos() as u64);
+    let answer_at = at.saturating_add(nanos(grace(control.timeout)));
     if now < answer_at {
         return Some(answer_at);
     }

@@ -18,7 +18,7 @@
 //!
 //! What scripts see beyond Luau's own libraries: the tables of `host`, each documented in [`host_tables`], and
 //! `require` for the [`Module`]s that came with them. Taken away: `loadstring`, `getfenv`, `setfenv`, `newproxy`,
-//! `debug.info`. The chunk's top level runs once per call, for at most 250 ms and without IO; it returns the tool's
+//! `debug.info`. The chunk's top level runs once per call, works for at most 250 ms and without IO; it returns the tool's
 //! function, which gets the arguments in `:args` order.
 //!
 //! Absent on purpose: where scripts, modules and specs come from (`project` reads them; here only what a script's own
@@ -83,7 +83,7 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DEFAULT_MEMORY: u64 = 64 << 20;
 /// The longest source, in bytes: the compiler allocates outside the memory limit and cannot be interrupted.
 pub const MAX_SOURCE: usize = 1 << 20;
-/// How long a script's top level may run.
+/// How long a script's top level may work; while its thread waits for a processor it is not counted.
 pub const TOP_LEVEL_LIMIT: Duration = Duration::from_millis(250);
 
 /// One parameter of a tool.

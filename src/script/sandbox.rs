@@ -95,11 +95,11 @@ fn seal(script: &Script, host: &Rc<Host>, bytecode: &Arc<[u8]>, extend: Extend<'
         .set_mode(ChunkMode::Binary)
         .into_function()?;
     let shared = Rc::clone(host);
-    let parked = Parked::install(&lua, move |lua| match stopping(&shared) {
-        Some(error) => Err(error),
-        None => {
-            shared.look_at_memory(lua);
-            Ok(VmState::Continue)
+    let parked = Parked::install(&lua, move |lua| {
+        shared.look(lua);
+        match stopping(&shared) {
+            Some(error) => Err(error),
+            None => Ok(VmState::Continue),
         }
     });
     Ok(Sandbox { lua, template, over_globals, loader, marks, parked })

@@ -18,10 +18,10 @@ use futures_util::stream::{FuturesUnordered, Stream};
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 use serde_json::{Map, Value};
 
-use super::control::{Answer, Control, Stop, Watched, keep_looking, now};
+use super::control::{Answer, Control, Watched, keep_looking, now};
 use super::host::{Host, LogLevel, Phase, ScriptSink, TaskThread};
 use super::sandbox::{self, Extend, Sandbox};
-use super::{Parameter, Script, TOP_LEVEL_LIMIT, convert, error};
+use super::{Parameter, Script, convert, error};
 use crate::tool::{CallContext, ToolError, ToolErrorKind, Usage};
 
 /// A state that holds this much more than when it was new is not kept.
@@ -97,12 +97,7 @@ impl Vm {
         self.host.begin(context, control);
         let armed = self.sandbox.parked.arm(control.switch());
         let started = now();
-        let (load_limit, reason) = if control.timeout() <= TOP_LEVEL_LIMIT {
-            (control.timeout(), Stop::Timeout)
-        } else {
-            (TOP_LEVEL_LIMIT, Stop::SlowLoad)
-        };
-        control.set_deadline(started, load_limit, reason);
+        control.limit_load(started);
         let watched = Watched::start(control);
         let answer = self.run(arguments, control, started).await;
         drop(watched);
@@ -139,7 +134,7 @@ impl Vm {
         if let Some(reason) = control.stopped() {
             return Err(control.error(reason));
         }
-        control.set_deadline(started, control.timeout(), Stop::Timeout);
+        control.limit_call(started);
         let mut passed = Vec::with_capacity(self.parameters.len() + 1);
         if self.is_async {
             passed.push(LuaValue::Function(self.callback().map_err(|error| internal(&error))?));
@@ -360,6 +355,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::script::control::Stop;
 
     /// Runs `source` once for each control, on one state for as long as it may be kept.
     fn run(source: &str, controls: Vec<Arc<Control>>, after_each: fn(&Control)) -> Vec<Answer> {

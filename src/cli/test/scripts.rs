@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::args::TestOptions;
-use super::super::interrupt::{self, interrupted};
+use super::super::interrupt::{self, Signals};
 use super::super::trust::ProjectTrust;
 use super::super::{CliError, arguments, script_log};
 use super::run::{Failure, Kind, Place, TestResult, TestRun};
@@ -176,6 +176,11 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    // Before anything runs that a signal must not leave behind.
+    let mut signals = {
+        let _entered = runtime.enter();
+        Signals::listen().map_err(CliError::Runtime)?
+    };
     std::thread::scope(|scope| {
         let (ended, mut end) = tokio::sync::mpsc::channel::<()>(1);
         for number in 0..threads {
@@ -195,7 +200,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
             tokio::select! {
                 // Nobody sends: it ends when the last thread has.
                 _ = end.recv() => {}
-                _ = interrupted() => {
+                () = signals.next() => {
                     // Tests are not waited for; what they wrote goes.
                     kill_programs();
                     remove_test_folders();

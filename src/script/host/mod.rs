@@ -22,6 +22,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 
@@ -29,10 +30,10 @@ pub use docs::{FunctionDoc, TableDoc, ValueDoc};
 pub use process::kill_programs;
 pub(super) use task::TaskThread;
 
-use super::Script;
-use super::control::{Answer, Control};
+use super::control::{Answer, Control, Stop, thread_time};
 use super::error::{HostError, clean};
 use super::permission::Permissions;
+use super::{Script, TOP_LEVEL_LIMIT};
 use crate::tool::{CallContext, ToolErrorKind};
 
 /// How serious a log line is.
@@ -161,6 +162,8 @@ pub(super) struct Host {
     pub(super) entry: RefCell<Option<Function>>,
     /// The most memory that the state was seen to use, in bytes.
     pub(super) peak: Cell<usize>,
+    /// What the thread had worked when the top level was first looked at.
+    worked: Cell<Option<Duration>>,
     /// Host functions that have not come back.
     waiting: Cell<usize>,
     events: Cell<u32>,
@@ -204,6 +207,7 @@ impl Host {
             raised: RefCell::new(None),
             entry: RefCell::new(None),
             peak: Cell::new(0),
+            worked: Cell::new(None),
             waiting: Cell::new(0),
             events: Cell::new(0),
             output: Cell::new(0),
@@ -219,6 +223,7 @@ impl Host {
     pub(super) fn begin(&self, context: CallContext, control: &Arc<Control>) {
         self.context.replace(context);
         self.control.replace(Some(Arc::clone(control)));
+        self.worked.set(None);
         self.events.set(0);
         self.output.set(0);
         self.spent.reset();
@@ -250,12 +255,27 @@ impl Host {
         self.tasks.replace(0) == 0 && self.waiting.get() == 0 && !self.spoiled.get()
     }
 
-    /// Looks at the memory that the state uses, and parks the interrupt that asked for it.
+    /// Looks, as the interrupt that was nudged, at the memory that the state uses and at what its thread worked for the
+    /// top level; and parks the interrupt.
+    pub(super) fn look(&self, lua: &Lua) {
+        self.look_at_memory(lua);
+        let control = self.control.borrow();
+        let Some(control) = control.as_ref() else { return };
+        if self.phase.get() == Phase::TopLevel && control.is_load_looked_at() {
+            let worked = thread_time();
+            let first = self.worked.get().unwrap_or(worked);
+            self.worked.set(Some(first));
+            // The first look was at half of the limit.
+            if worked.saturating_sub(first) >= TOP_LEVEL_LIMIT / 2 {
+                control.stop(Stop::SlowLoad);
+            }
+        }
+        control.switch().park(lua);
+    }
+
+    /// Looks at the memory that the state uses.
     pub(super) fn look_at_memory(&self, lua: &Lua) {
         self.peak.set(self.peak.get().max(lua.used_memory()));
-        if let Some(control) = self.control.borrow().as_ref() {
-            control.switch().park(lua);
-        }
     }
 
     /// Whether `message` begins with the name of one of the script's own files.

@@ -21,7 +21,7 @@ use super::protocol::{
     ALONE, GREETING, Order, WireCall, WireScript, Word, frame_length, head, invalid, write_frame,
 };
 use crate::script::Script;
-use crate::script::control::{Answer, timed_out};
+use crate::script::control::{Answer, grace, timed_out};
 use crate::script::error::clean;
 use crate::script::host::{MAX_EVENTS, MAX_LINE, ScriptEvent, ScriptSink};
 use crate::tool::{ToolCall, ToolError, ToolErrorKind, Usage};
@@ -30,10 +30,10 @@ use crate::tool::{ToolCall, ToolError, ToolErrorKind, Usage};
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// How long it may take to compile a script, which nothing can interrupt.
 const LOAD_LIMIT: Duration = Duration::from_secs(20);
-/// How long after its deadline, or after it was cancelled, a call may take to say so before its process is killed.
-const GRACE: Duration = Duration::from_millis(50);
+/// How long after it was cancelled a call may take to say so before its process is killed. Nobody waits for it.
+const CANCEL_LIMIT: Duration = Duration::from_millis(500);
 /// How long a process that has closed its pipes may take to be gone.
-const DEATH_LIMIT: Duration = Duration::from_millis(500);
+const DEATH_LIMIT: Duration = Duration::from_secs(2);
 /// Most messages beside its answer that a call may send: its log lines, and a few.
 const MAX_WORDS: u32 = MAX_EVENTS + 10;
 
@@ -161,7 +161,7 @@ impl Child {
         };
         let mut stopped = std::pin::pin!(stopped);
         let mut canceled = false;
-        let limit = job.timeout.saturating_add(GRACE);
+        let limit = job.timeout.saturating_add(grace(job.timeout));
         let mut clock = std::pin::pin!(sleep(if is_loaded { limit } else { LOAD_LIMIT }));
         tokio::select! {
             written = self.input.write_all(&orders) => if written.is_err() { return Ended::Gone },
@@ -174,11 +174,11 @@ impl Child {
                 heard = self.output.word() => heard,
                 () = &mut stopped, if !canceled => {
                     canceled = true;
-                    clock.as_mut().reset(Instant::now() + GRACE);
+                    clock.as_mut().reset(Instant::now() + CANCEL_LIMIT);
                     let mut cancel = Vec::new();
                     let sent = write_frame(&mut cancel, &Order::Cancel, ALONE);
                     // Into an empty pipe: all else that was written has been read.
-                    if sent.is_err() || !matches!(timeout(GRACE, self.input.write_all(&cancel)).await, Ok(Ok(()))) {
+                    if sent.is_err() || !matches!(timeout(CANCEL_LIMIT, self.input.write_all(&cancel)).await, Ok(Ok(()))) {
                         return Ended::Broken(canceled_error());
                     }
                     continue;

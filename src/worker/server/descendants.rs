@@ -1,14 +1,14 @@
 //! The end of all that a process started, in whatever group or session it is.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::stat::{Stat, processes};
 
-/// How often is looked for what was started meanwhile.
-const SWEEPS: usize = 20;
+/// How long is looked for what was started meanwhile, and for the killed to be gone.
+const LIMIT: Duration = Duration::from_secs(3);
 
 /// All that descends from this process, to which its orphans fall.
 #[derive(Debug, Default)]
@@ -33,18 +33,16 @@ impl Descendants {
 
     /// Ends them all.
     pub(crate) fn kill(&self) {
-        for sweep in 0..SWEEPS {
+        let begun = Instant::now();
+        loop {
             let found = self.living();
-            if found.is_empty() {
-                return;
-            }
-            if sweep > 0 {
-                // What was killed takes a moment to be gone.
-                std::thread::sleep(Duration::from_millis(5));
-            }
             for id in found.iter().filter_map(|stat| Pid::from_raw(stat.id.cast_signed())) {
                 let _ = kill_process(id, Signal::KILL);
             }
+            if found.is_empty() || begun.elapsed() > LIMIT {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

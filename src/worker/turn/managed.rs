@@ -11,8 +11,9 @@ use crate::worker::drive::{Drive, until};
 use crate::worker::record::Streaming;
 use crate::worker::stream_timers::after;
 
-/// How long the exit status of a managed server may take to come after its connection broke.
-const EXIT_STATUS_LIMIT: Duration = Duration::from_millis(250);
+/// How long the exit status of a managed server may take to come after its connection broke: what it left behind is
+/// ended first.
+const EXIT_STATUS_LIMIT: Duration = Duration::from_secs(2);
 
 impl<'a> Turn<'a> {
     /// Waits until a managed server takes requests; from then on its loss is the request's.

@@ -93,6 +93,25 @@ fn what_cannot_be_attempted_exits_with_2() {
     assert!(ended.stderr.contains("stdin"), "{}", ended.stderr);
 }
 
+/// Its limit is of what it works, and not of how busy the machine is.
+#[cfg(unix)]
+#[test]
+fn a_top_level_that_gets_no_processor_is_not_slow() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let project = Project::new();
+    let body = "log.info('begun')\nlocal n = 0\nfor i = 1, 1000000 do n = n + i % 7 end\n";
+    project.write("scripts/broken.lua", format!("{body}return function() return n end\n"));
+    let mut child = project.spawn(&["call", "broken"]);
+    let mut line = [0; 5];
+    child.stderr.as_mut().unwrap().read_exact(&mut line).unwrap();
+    let id = Pid::from_child(&child);
+    kill_process(id, Signal::STOP).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    kill_process(id, Signal::CONT).unwrap();
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "2999998\n"), "{ended:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_exits_with_130() {
