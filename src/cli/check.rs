@@ -10,12 +10,11 @@ use crate::project::{Input, LoadOptions, Overlay, load_with, read_stream};
 
 pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
-    if options.watch {
-        return check_watch::run(options, &place);
-    }
     let mut how = options.load_options();
     let inputs = if options.paths.iter().any(|path| path == Path::new("-")) {
         vec![options.read_stdin(&place, &mut how.overlay)?]
+    } else if options.watch {
+        return check_watch::run(options, &place);
     } else {
         inputs_of(&options.paths, &place.folder)?
     };
@@ -37,8 +36,8 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
 impl CheckOptions {
     /// What an editor has not saved stands in for the file of that name, with its project around it.
     fn read_stdin(&self, place: &Place, overlay: &mut Overlay) -> Result<Input, CliError> {
-        if self.paths.len() > 1 || self.fixing.fix || self.fixing.diff {
-            let message = "`-` is stdin: it is checked alone, and fixes have no file to go to";
+        if self.paths.len() > 1 || self.fixing.fix || self.fixing.diff || self.watch {
+            let message = "`-` is stdin: it is checked alone and once, and fixes have no file to go to";
             return Err(CliError::Usage(String::from(message)));
         }
         let name = self.stdin_filename.to_string_lossy();

@@ -1,5 +1,6 @@
 //! `deftool run`: one request through a worker.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +55,16 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
             }
         };
         // Not before there is something to record: an older recording is worth more than an empty one.
-        let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
+        let recorder = match &options.record {
+            None => None,
+            Some(path) => tokio::select! {
+                created = create(path.clone()) => Some(created?),
+                () = interrupts.next() => {
+                    close(&worker, &mut interrupts).await;
+                    return Ok(Exit::Interrupted);
+                }
+            },
+        };
         let recorder = recorder
             .map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref()).without_secrets(secrets)));
         submit.recorder.clone_from(&recorder);
@@ -98,6 +108,12 @@ fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
         return Err(CliError::Usage(format!("the prompt{place} is empty")));
     }
     Ok(Some(text))
+}
+
+/// On a thread of its own: a pipe is open only when somebody reads it, and Ctrl-C is heard until then.
+async fn create(path: PathBuf) -> Result<Recorder, CliError> {
+    let created = tokio::task::spawn_blocking(move || Recorder::create(&path)).await;
+    Ok(created.map_err(|error| CliError::Runtime(error.into()))??)
 }
 
 /// The worker that recorded; empty where the recording does not say.

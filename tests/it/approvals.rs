@@ -351,6 +351,32 @@ mod terminal {
         );
     }
 
+    /// A call that fails ends the request while a question stands and another one waits: all of it is shown, nothing asked.
+    #[test]
+    fn a_question_ends_with_its_request_and_so_do_those_behind_it() {
+        let project = project("t");
+        project.write("specs/worker.eld", "(defworker :name \"w\" :parallel t)");
+        project.write("specs/fail.eld", "(deftool :name \"fail\" :description \"Fail.\")");
+        project.write("scripts/fail.lua", "return function() error('no luck') end\n");
+        let calls = [("fail", "{}"), ("drop", r#"{"path": "a"}"#), ("drop", r#"{"path": "bb"}"#)];
+        for json in [&[][..], &["--json"]] {
+            let server = Server::script([Answer::calls(&calls)]);
+            let endpoint = server.endpoint();
+            let run = [&["run", "hello", "--endpoint", &endpoint], json].concat();
+            let ended = Terminal::start(&project, &run, Piped::Stdout).end();
+            assert_eq!(ended.code, Some(1), "{ended:?}");
+            assert_eq!(ended.stderr.matches("The model wants to call").count(), 1, "{ended:?}");
+            assert!(ended.stderr.contains(QUESTION), "{ended:?}");
+            if json.is_empty() {
+                assert!(ended.stderr.contains("error[script]: fail: "), "{ended:?}");
+            } else {
+                let events = ended.events();
+                let asked = events.iter().filter(|event| event["type"] == "approval").count();
+                assert_eq!((asked, &events.last().unwrap()["type"]), (2, &json!("finished")), "{events:?}");
+            }
+        }
+    }
+
     /// Under `:parallel t` one question stands at a time, and what happens meanwhile is shown after it.
     #[test]
     fn parallel_calls_are_asked_about_one_after_the_other() {

@@ -1,5 +1,6 @@
 //! `deftool chat`: the real binary, with lines of stdin and on a terminal.
 
+mod lines;
 mod saves;
 mod sessions;
 #[cfg(target_os = "linux")]

@@ -99,6 +99,14 @@ fn paths_are_watched_too() {
 }
 
 #[test]
+fn stdin_is_not_watched() {
+    let project = Project::new();
+    let ended = project.run_with_stdin(&["check", "-", "--watch"], b"");
+    let told = "error: `-` is stdin: it is checked alone and once, and fixes have no file to go to\n";
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(2), told));
+}
+
+#[test]
 fn what_cannot_be_read_at_first_is_not_watched() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&[][..], &["gone.eld"]] {

@@ -324,3 +324,43 @@ fn a_session_over_the_responses_api_is_recorded_and_plays_again() {
     assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
     assert_eq!(again.stdout, recorded.stdout);
 }
+
+/// Nobody reads the pipe yet: Ctrl-C is heard all the same, and a reader who comes gets the recording.
+#[cfg(unix)]
+#[test]
+fn a_recording_into_a_pipe_waits_for_its_reader_or_ctrl_c() {
+    let project = Project::new();
+    let pipe = project.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let start = || {
+        let server = Server::script([Answer::text("Hello.")]);
+        let child = project.spawn(&["run", "x", "--endpoint", &server.endpoint(), "--record", "pipe"]);
+        // From its first question on, it hears Ctrl-C.
+        while server.connections() == 0 {
+            std::thread::yield_now();
+        }
+        (server, child)
+    };
+    let (server, mut child) = start();
+    // That it waits for the reader by now is likely, and shown by nothing.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let started = std::time::Instant::now();
+    let code = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status.code();
+        }
+        if started.elapsed().as_secs() >= 20 {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    assert_eq!((code, server.posts().len()), (Some(130), 0));
+
+    let (_server, child) = start();
+    let recording = fs::read_to_string(&pipe).unwrap();
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Hello.\n"), "{ended:?}");
+    assert!(recording.starts_with("{\"record\":\"session\"") && recording.ends_with("}\n"), "{recording}");
+}

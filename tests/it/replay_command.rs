@@ -302,3 +302,53 @@ fn secrets_are_kept_out_of_a_recording_by_pattern_and_by_the_variables_of_the_to
         "{ended:?}"
     );
 }
+
+#[test]
+fn a_recording_of_a_worker_that_is_gone_is_one_that_failed() {
+    let project = recorded();
+    project.write("sessions/z.jsonl", fs::read(project.path("sessions/a.jsonl")).unwrap());
+    project.write("specs/worker.eld", WORKERS.replace("\"v\"", "\"u\""));
+    let ended = project.run(&["replay", "sessions"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert!(lines[0].starts_with("ok      sessions/a.jsonl"), "{lines:?}");
+    assert!(lines[1].starts_with("failed  sessions/deep/b.jsonl"), "{lines:?}");
+    let why = "recorded by worker `v`, which is gone; the project has several workers (w, u); choose one with --worker NAME";
+    assert_eq!(lines[2].trim(), why);
+    assert!(lines[3].starts_with("ok      sessions/z.jsonl"), "{lines:?}");
+    assert_eq!(ended.stderr, "3 recordings: 2 ok, 1 failed\n");
+    let ended = project.run(&["run", "--replay", "sessions/deep/b.jsonl"]);
+    assert_eq!((ended.code, ended.stderr), (Some(2), format!("error: {why}\n")));
+    // Another one has another name, which the model is told.
+    let ended = project.run(&["replay", "sessions/deep", "--worker", "u", "--replay-lenient"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "1 recording: 1 differs\n"), "{ended:?}");
+}
+
+#[test]
+fn an_accepted_order_of_keys_is_written() {
+    let project = recorded();
+    let before = fs::read_to_string(project.path("sessions/a.jsonl")).unwrap();
+    let mut turned = String::new();
+    for line in before.lines() {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        if let Some(body) = line.get_mut("body").and_then(Value::as_object_mut) {
+            *body = std::mem::take(body).into_iter().rev().collect();
+        }
+        turned.push_str(&line.to_string());
+        turned.push('\n');
+    }
+    project.write("sessions/a.jsonl", &turned);
+    let replay = |more: &[&str]| project.run(&[&["replay", "sessions/a.jsonl"], more].concat());
+    assert_eq!(replay(&["--update"]).code, Some(0));
+    assert_eq!(
+        fs::read_to_string(project.path("sessions/a.jsonl")).unwrap(),
+        turned,
+        "it is as good as before"
+    );
+    let ended = replay(&["--key-order"]);
+    assert!(ended.code == Some(1) && ended.stdout.contains("keys recorded in the order"), "{ended:?}");
+    let ended = replay(&["--key-order", "--update"]);
+    assert!(ended.code == Some(0) && ended.stdout.starts_with("updated "), "{ended:?}");
+    let ended = replay(&["--key-order"]);
+    assert!(ended.code == Some(0) && ended.stdout.starts_with("ok "), "{ended:?}");
+}

@@ -40,7 +40,7 @@ pub(super) const HELP: &str = "\
 /tools            the tools that the model may call
 /reload           look for changes of the project now, and say what changed
 /save [FILE]      where the session is kept; with a name a copy of it, Markdown if it ends in .md
-/load FILE        go on with another session; `last`: the newest of this project
+/load FILE        go on with another session; `last`: the newest other one of this project
 /clear            forget the conversation
 /system [TEXT]    the system message beside the worker's; `-`: none
 /model [NAME]     the model
@@ -122,31 +122,52 @@ pub(super) fn goes_on(text: &str) -> bool {
 /// The same, line by line.
 #[derive(Default)]
 pub(super) struct Opening {
-    in_block: bool,
+    /// How many backticks the open block began with.
+    block: Option<usize>,
 }
 
 impl Opening {
     /// `line`: the next, without its end.
     pub(super) fn goes_on_after(&mut self, line: &str) -> bool {
-        self.in_block ^= line.trim_start().starts_with("```");
-        self.in_block || (line.ends_with('\\') && !line.ends_with("\\\\"))
+        let is_code = self.is_code(line);
+        self.block.is_some() || (!is_code && ends_open(line))
     }
+
+    /// Whether the line is one of a block, of which the fences are. As Markdown has it, no backtick follows those of a fence:
+    /// a line that begins with a span of code opens nothing.
+    fn is_code(&mut self, line: &str) -> bool {
+        let line = line.trim_start();
+        let rest = line.trim_start_matches('`');
+        let ticks = line.len() - rest.len();
+        let is_fence = ticks >= 3 && !rest.contains('`');
+        match self.block {
+            Some(begun) if is_fence && ticks >= begun => self.block = None,
+            None if is_fence => self.block = Some(ticks),
+            None => return false,
+            Some(_) => {}
+        }
+        true
+    }
+}
+
+/// Two backslashes are a backslash.
+fn ends_open(line: &str) -> bool {
+    line.ends_with('\\') && !line.ends_with("\\\\")
 }
 
 /// A text of several lines without the backslashes that joined them.
 pub(super) fn joined(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
-    let mut in_block = false;
+    let mut opening = Opening::default();
     for line in text.split_inclusive('\n') {
-        let is_fence = line.trim_start().starts_with("```");
-        match line.strip_suffix("\\\n") {
-            Some(begun) if !in_block && !is_fence && !begun.ends_with('\\') => {
-                joined.push_str(begun);
+        let is_code = opening.is_code(line);
+        match line.strip_suffix('\n') {
+            Some(begun) if !is_code && ends_open(begun) => {
+                joined.extend(begun.strip_suffix('\\'));
                 joined.push('\n');
             }
             _ => joined.push_str(line),
         }
-        in_block ^= is_fence;
     }
     joined
 }
@@ -188,11 +209,16 @@ mod tests {
             ("```sh\nls", true),
             ("```sh\nls\n```", false),
             ("see ``` inside", false),
+            ("```ls -la``` what does it do?", false),
+            ("```\n```ls``` lists\n", true),
+            ("````\n```\nls\n```", true),
+            ("````\n```\nls\n```\n````", false),
             ("a\\\nb", false),
         ] {
             assert_eq!(goes_on(text), expected, "{text:?}");
         }
         assert_eq!(joined("a\\\nb\\\nc"), "a\nb\nc");
         assert_eq!(joined("```\na\\\nb\n```"), "```\na\\\nb\n```");
+        assert_eq!(joined("```a``` b\\\nc"), "```a``` b\nc");
     }
 }

@@ -223,6 +223,11 @@ fn read_message(stdin: &mut impl BufRead, number: &mut usize) -> Typed {
             return Typed::End;
         }
         *number += usize::from(count > 0);
+        // The end of a line of Windows is one, too.
+        if text.ends_with(b"\r\n") {
+            text.truncate(text.len() - 2);
+            text.push(b'\n');
+        }
         let line = String::from_utf8_lossy(text.get(before..).unwrap_or_default());
         if matches!(line, std::borrow::Cow::Owned(_)) {
             not_text.get_or_insert(*number);

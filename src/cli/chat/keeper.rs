@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::hidden::Hidden;
-use super::session::{Line, SessionError, SessionFile, is_kept};
+use super::session::{Line, Session, SessionError, SessionFile, is_kept};
 use crate::chat::Message;
 use crate::cli::output::{clean, say};
 use crate::request::Event;
@@ -42,6 +42,19 @@ impl Keeper {
         Self { state: State::Open(file), ..Self::off(hidden) }
     }
 
+    /// Goes on with the session at `path` and in its file; where nothing is kept, that is only read.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is written by somebody else.
+    pub(super) fn load(&mut self, path: &Path) -> Result<Session, SessionError> {
+        if self.is_off() {
+            return SessionFile::read(path);
+        }
+        let (file, session) = SessionFile::resume(path, self.hidden())?;
+        *self = Self::open(file, self.hidden());
+        Ok(session)
+    }
+
     pub(super) fn hidden(&self) -> Arc<Hidden> {
         Arc::clone(&self.hidden)
     }
@@ -61,6 +74,9 @@ impl Keeper {
     /// The conversation is this.
     pub(super) fn messages(&mut self, messages: &[Message]) {
         if let State::Later { path, first } = &self.state {
+            if messages.is_empty() {
+                return;
+            }
             let Some((head, rest)) = first.split_first() else { return };
             let made = path.parent().map_or(Ok(()), super::place::make_folder);
             let made = made.map_err(|source| SessionError::Io { path: path.clone(), source });

@@ -13,7 +13,7 @@ mod place;
 mod session;
 mod talk;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -41,6 +41,7 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     let hidden = Arc::new(Hidden::new(key.as_deref(), secrets(&[], tools.project().current().tools())?));
     // Before a server is asked anything: a session that cannot be read ends it here.
     let resumed = options.resume.as_deref().map(|name| resume(name, &root, &hidden)).transpose()?;
+    let resumed_from = resumed.as_ref().map(|(file, _)| file.path().to_owned());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
@@ -106,8 +107,8 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             let tools = count(talk.tools.current().tools.iter().count(), "tool");
             say(&format!("{} and {tools}; /help lists the commands", clean(talk.model())));
         }
-        if options.resume.is_some() {
-            talk.tell_resumed();
+        if let Some(path) = resumed_from {
+            talk.tell_resumed(&path);
         }
         let exit = converse(&mut talk, input, options.message.clone()).await;
         close(&talk.worker, &mut talk.interrupts).await;
@@ -194,28 +195,37 @@ fn begin(root: &Path, first: Line, session: &Session, hidden: Arc<Hidden>) -> Ke
     Keeper::later(folder.join(place::new_name()), lines, hidden)
 }
 
-/// The session of a name: a file, or `last`.
 fn resume(name: &Path, root: &Path, hidden: &Arc<Hidden>) -> Result<(SessionFile, Session), CliError> {
-    let path = if name == Path::new("last") {
-        let newest = place::sessions_folder(root).and_then(|folder| place::newest(&folder));
-        newest.ok_or_else(|| {
-            CliError::Usage(String::from("no session of this project is kept; `deftool chat` begins one"))
-        })?
-    } else {
-        name.to_owned()
-    };
-    SessionFile::resume(&path, Arc::clone(hidden)).map_err(|error| {
-        CliError::Usage(match error {
-            SessionError::Malformed { .. } if place::is_markdown(&path) => format!(
-                "{} is a copy for reading; /save NAME.jsonl writes one that can be loaded, and `last` is the newest session of this project",
-                path.display()
-            ),
-            error => error.to_string(),
-        })
+    let path = session_path(name, root, None)?;
+    SessionFile::resume(&path, Arc::clone(hidden)).map_err(|error| unloadable(&path, error))
+}
+
+/// The file that is meant: of that name or, for `last`, that of the project's newest session beside the `current`.
+fn session_path(name: &Path, root: &Path, current: Option<&Path>) -> Result<PathBuf, CliError> {
+    if name != Path::new("last") {
+        return Ok(name.to_owned());
+    }
+    let newest = place::sessions_folder(root).and_then(|folder| place::newest(&folder, current));
+    newest.ok_or_else(|| {
+        CliError::Usage(String::from(match current {
+            Some(_) => "no other session of this project is kept",
+            None => "no session of this project is kept; `deftool chat` begins one",
+        }))
     })
 }
 
-fn history() -> Option<std::path::PathBuf> {
+/// Why the session at `path` cannot be gone on with.
+fn unloadable(path: &Path, error: SessionError) -> CliError {
+    CliError::Usage(match error {
+        SessionError::Malformed { .. } if place::is_markdown(path) => format!(
+            "{} is a copy for reading; /save NAME.jsonl writes one that can be loaded, and `last` is the newest session of this project",
+            path.display()
+        ),
+        error => error.to_string(),
+    })
+}
+
+fn history() -> Option<PathBuf> {
     let file = place::history_file()?;
     place::make_folder(file.parent()?).ok()?;
     Some(file)

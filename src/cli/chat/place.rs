@@ -39,14 +39,15 @@ pub(super) fn is_markdown(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
 }
 
-/// The session in `folder` that was written last.
-pub(super) fn newest(folder: &Path) -> Option<PathBuf> {
+/// The session in `folder` that was written last, beside the one at `current`, which has no links in it.
+pub(super) fn newest(folder: &Path, current: Option<&Path>) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?.flatten();
     let sessions = entries.filter_map(|entry| {
         let path = entry.path();
         let metadata = entry.metadata().ok()?;
         let is_session = metadata.is_file() && path.extension().is_some_and(|extension| extension == "jsonl");
-        is_session.then(|| (metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), path))
+        let is_current = current.is_some() && path.canonicalize().ok().as_deref() == current;
+        (is_session && !is_current).then(|| (metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), path))
     });
     sessions.max().map(|(_, path)| path)
 }

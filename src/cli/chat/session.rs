@@ -113,11 +113,7 @@ impl SessionFile {
     /// When it cannot be read, or is no session, or is written by somebody else.
     pub(super) fn resume(path: &Path, hidden: Arc<Hidden>) -> Result<(Self, Session), SessionError> {
         let io = |source| SessionError::Io { path: path.to_owned(), source };
-        let metadata = std::fs::metadata(path).map_err(io)?;
-        if !metadata.is_file() {
-            return Err(SessionError::NoFile { path: path.to_owned() });
-        }
-        let mut file = OpenOptions::new().read(true).append(true).open(path).map_err(io)?;
+        let mut file = open(path, OpenOptions::new().read(true).append(true))?;
         lock(&file, path)?;
         let Found { whole: session, written, length, ends_open } = read(&mut file, path)?;
         file.set_len(length).map_err(io)?;
@@ -128,6 +124,15 @@ impl SessionFile {
         // What was not whole is, from now on.
         resumed.write_messages(&session.messages)?;
         Ok((resumed, session))
+    }
+
+    /// What a session holds; its file stays as it is.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no session.
+    pub(super) fn read(path: &Path) -> Result<Session, SessionError> {
+        let mut file = open(path, OpenOptions::new().read(true))?;
+        Ok(read(&mut file, path)?.whole)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -169,6 +174,15 @@ impl SessionFile {
 /// Whether an event is written while its reply is not whole.
 pub(super) fn is_kept(event: &Event) -> bool {
     matches!(event, Event::Text { .. } | Event::ToolCall { .. } | Event::ToolFinished { .. })
+}
+
+/// What is no file is not waited for.
+fn open(path: &Path, options: &OpenOptions) -> Result<File, SessionError> {
+    let io = |source| SessionError::Io { path: path.to_owned(), source };
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Err(SessionError::NoFile { path: path.to_owned() });
+    }
+    options.open(path).map_err(io)
 }
 
 /// One writer a file; a process that ends gives it back, however it ends.

@@ -92,7 +92,7 @@ impl Talk {
                 let _ = self.worker.take_result(&id);
                 self.any_failed |= outcome.state == FinalState::Failed;
                 if stdout_failed() {
-                    return Next::Leave;
+                    return Next::Interrupted;
                 }
                 // Who sends lines by a program and ends it means all of them.
                 if outcome.state == FinalState::Canceled && !self.is_interactive {
@@ -163,10 +163,10 @@ impl Talk {
         Next::Go
     }
 
-    pub(super) fn tell_resumed(&self) {
-        let path = self.keeper.path().map(|path| path.display().to_string()).unwrap_or_default();
+    /// `path`: where the session came from.
+    pub(super) fn tell_resumed(&self, path: &Path) {
         let messages = count(self.session.messages.len(), "message");
-        say(&clean(&format!("{path}: {messages}")));
+        say(&clean(&format!("{}: {messages}", path.display())));
         match self.session.messages.last() {
             Some(Message::User { content }) => {
                 say(&format!("the last one has no reply, /retry sends it again: {}", echo(content)));
@@ -300,20 +300,21 @@ impl Talk {
     }
 
     /// Goes on with another session.
-    fn load(&mut self, path: &Path) {
+    fn load(&mut self, name: &Path) {
         let current = self.keeper.path().and_then(|path| path.canonicalize().ok());
+        let path = match super::session_path(name, &self.root, current.as_deref()) {
+            Ok(path) => path,
+            Err(error) => return self.refuse(&error.to_string()),
+        };
         if current.is_some() && path.canonicalize().ok() == current {
             return say("this is that session");
         }
-        let hidden = self.keeper.hidden();
-        match super::resume(path, &self.root, &hidden) {
-            Ok((file, session)) => {
-                let is_off = self.keeper.is_off();
-                self.keeper = if is_off { Keeper::off(hidden) } else { Keeper::open(file, hidden) };
+        match self.keeper.load(&path) {
+            Ok(session) => {
                 self.session = session;
-                self.tell_resumed();
+                self.tell_resumed(&path);
             }
-            Err(error) => self.refuse(&error.to_string()),
+            Err(error) => self.refuse(&super::unloadable(&path, error).to_string()),
         }
     }
 

@@ -19,8 +19,8 @@ use crate::script::ScriptRunner;
 use crate::spec::WorkerSpec;
 use crate::text::{count, one_line};
 use crate::worker::{
-    RecordedRequest, Recording, ReplayDifference, ReplayOptions, ReplayTransport, SubmitRequest, Toolbox,
-    Worker, WorkerConfig,
+    RecordedRequest, Recording, ReplayDifference, ReplayOptions, ReplayTransport, Secrets, SubmitRequest,
+    Toolbox, Worker, WorkerConfig,
 };
 
 /// What became of a recording.
@@ -78,6 +78,10 @@ struct Project<'o> {
     generation: Arc<Generation>,
     trust: Trust,
     scripts: Arc<ScriptRunner>,
+    /// `--worker`; `None`: each recording is played with the one that recorded it.
+    worker: Option<WorkerSpec>,
+    /// What is told of differences holds none of these.
+    secrets: Secrets,
 }
 
 pub(super) fn run(options: &Options) -> Result<Exit, CliError> {
@@ -91,7 +95,7 @@ pub(super) fn run(options: &Options) -> Result<Exit, CliError> {
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
         for file in files {
             let one = tokio::select! {
-                one = project.play(&file) => one?,
+                one = project.play(&file) => one,
                 () = interrupts.next() => return Ok(false),
             };
             if !options.json {
@@ -125,6 +129,9 @@ impl<'o> Project<'o> {
         let generation = Arc::new(Generation::load(&root, &place.current, None)?);
         tell_errors(&generation);
         tell_left_out(&generation);
+        let named = options.worker.as_deref();
+        let worker = named.map(|name| choose_worker(Some(name), None, &generation)).transpose()?;
+        let secrets = secrets(&options.redact, generation.tools())?;
         let trust = if options.replay_tools {
             // No script runs.
             Trust::Only(Arc::default())
@@ -132,10 +139,10 @@ impl<'o> Project<'o> {
             let wanted = wishes(&generation.load, generation.tools());
             ProjectTrust::settle(&root, wanted, options.scripts.trust)?.of(&generation)
         };
-        Ok(Self { options, generation, trust, scripts: engine::start(&options.scripts)? })
+        Ok(Self { options, generation, trust, scripts: engine::start(&options.scripts)?, worker, secrets })
     }
 
-    async fn play(&self, file: &Path) -> Result<Played, CliError> {
+    async fn play(&self, file: &Path) -> Played {
         let mut played = Played {
             file: file.display().to_string(),
             state: State::Failed,
@@ -150,7 +157,7 @@ impl<'o> Project<'o> {
             Err(error) => {
                 played.error = Some(error.without_path());
                 played.state = State::Unreadable;
-                return Ok(played);
+                return played;
             }
         };
         let requests = recording.requests();
@@ -161,12 +168,17 @@ impl<'o> Project<'o> {
             let message =
                 "recorded in format 1, which holds no results of tools: record it anew, or let them run";
             played.error = Some(String::from(message));
-            return Ok(played);
+            return played;
         }
         let is_whole = requests.iter().all(RecordedRequest::is_whole);
-        let recorded = requests.first().map(|request| request.session.worker.as_str());
-        let spec = choose_worker(self.options.worker.as_deref(), recorded, &self.generation)?;
-        let replay = Arc::new(ReplayTransport::with(recording, self.replay_options(&spec)?));
+        let spec = match self.worker_of(requests) {
+            Ok(spec) => spec,
+            Err(error) => {
+                played.error = Some(error.to_string());
+                return played;
+            }
+        };
+        let replay = Arc::new(ReplayTransport::with(recording, self.replay_options(&spec)));
         let is_cut = self.submit_all(&spec, &replay).await;
         played.differences = replay.differences();
         played.state = match (is_whole && !is_cut, played.differences.is_empty()) {
@@ -178,12 +190,20 @@ impl<'o> Project<'o> {
             }
         };
         if self.options.update && played.state == State::Differs {
-            match update(file, &replay) {
+            match update(file, &replay, self.options.key_order) {
                 Ok(()) => played.state = State::Updated,
                 Err(why) => played.error = Some(format!("not updated: {why}")),
             }
         }
-        Ok(played)
+        played
+    }
+
+    fn worker_of(&self, requests: &[RecordedRequest]) -> Result<WorkerSpec, CliError> {
+        if let Some(worker) = &self.worker {
+            return Ok(worker.clone());
+        }
+        let recorded = requests.first().map(|request| request.session.worker.as_str());
+        choose_worker(None, recorded, &self.generation)
     }
 
     /// Plays every request; whether the recording's end was met before that of a reply.
@@ -210,24 +230,24 @@ impl<'o> Project<'o> {
         is_cut
     }
 
-    fn replay_options(&self, spec: &WorkerSpec) -> Result<ReplayOptions, CliError> {
+    fn replay_options(&self, spec: &WorkerSpec) -> ReplayOptions {
         let options = self.options;
-        let mut secrets = secrets(&options.redact, self.generation.tools())?;
+        let mut secrets = self.secrets.clone();
         if let Some(key) = api_key(spec) {
             secrets.add_value(&key);
         }
-        Ok(ReplayOptions {
+        ReplayOptions {
             lenient: options.replay_lenient || options.update,
             recorded_tools: options.replay_tools,
             pace: options.paced,
             key_order: options.key_order,
             secrets,
-        })
+        }
     }
 }
 
 /// Writes the bodies that are sent today over the recorded ones, where nothing else is another. Each says so.
-fn update(file: &Path, replay: &ReplayTransport) -> Result<(), String> {
+fn update(file: &Path, replay: &ReplayTransport, key_order: bool) -> Result<(), String> {
     let differences = replay.differences();
     if let Some(other) = differences.iter().find(|difference| !difference.is_of_a_body()) {
         return Err(format!("more differs than what is sent ({other}); record it anew"));
@@ -242,7 +262,13 @@ fn update(file: &Path, replay: &ReplayTransport) -> Result<(), String> {
         };
         let mut request: serde_json::Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let recorded = request.get("body").unwrap_or(&serde_json::Value::Null);
-        if recorded == body {
+        let is_same = if key_order {
+            let [recorded, body] = [recorded, body].map(serde_json::Value::to_string);
+            recorded == body
+        } else {
+            recorded == body
+        };
+        if is_same {
             after.push_str(line);
             continue;
         }

@@ -64,6 +64,8 @@ struct Following {
     /// Calls that are asked about after it, and what happened while it stood.
     held: VecDeque<Arc<Event>>,
     is_canceled: bool,
+    /// Its end came: nobody waits for answers any more.
+    is_over: bool,
 }
 
 impl Follower<'_> {
@@ -89,6 +91,7 @@ impl Follower<'_> {
             asked: None,
             held: VecDeque::new(),
             is_canceled: false,
+            is_over: false,
         };
         loop {
             match following.next(self.interrupts).await {
@@ -121,26 +124,23 @@ impl Follower<'_> {
         following.is_canceled = true;
         self.worker.cancel(&following.id);
         self.take_back(following);
+        self.show_held(following);
     }
 
     /// The question is answered by something else.
     fn take_back(&mut self, following: &mut Following) {
         if let Some(asked) = following.asked.take() {
             self.approver.take_back(asked);
-            self.show_held(following);
         }
     }
 
     fn take_event(&mut self, following: &mut Following, event: Arc<Event>) {
-        if following.asked.is_none() {
-            self.show(following, &event);
-            return;
-        }
-        let is_end = matches!(&*event, Event::Finished(_));
+        following.is_over |= matches!(&*event, Event::Finished(_));
         following.held.push_back(event);
-        if is_end {
+        if following.is_over {
             self.take_back(following);
         }
+        self.show_held(following);
     }
 
     fn take_answer(&mut self, following: &mut Following, line: Option<&str>) {
@@ -172,7 +172,9 @@ impl Follower<'_> {
             following.show.event(event);
         }
         match event {
-            Event::Approval { id, name, arguments, answer: None } if !following.is_canceled => {
+            Event::Approval { id, name, arguments, answer: None }
+                if !following.is_canceled && !following.is_over =>
+            {
                 following.show.make_room();
                 match self.approver.ask(id, name, arguments.as_ref(), self.worker.generation()) {
                     Ok(asked) => following.asked = Some(asked),

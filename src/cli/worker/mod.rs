@@ -128,9 +128,15 @@ pub(super) fn choose_worker(
     generation: &Generation,
 ) -> Result<WorkerSpec, CliError> {
     let load = &generation.load;
-    let recorded = recorded.filter(|name| load.workers.iter().any(|worker| worker.name.value == *name));
-    crate::worker::choose_worker(load, named.or(recorded)).map_err(|error| {
+    let known = recorded.filter(|name| load.workers.iter().any(|worker| worker.name.value == *name));
+    crate::worker::choose_worker(load, named.or(known)).map_err(|error| {
         let advice = if matches!(error, ChooseError::Several { .. }) { " with --worker NAME" } else { "" };
-        CliError::Usage(format!("{error}{advice}"))
+        let by = match recorded {
+            Some(name) if named.is_none() && known.is_none() && !name.is_empty() => {
+                format!("recorded by worker `{name}`, which is gone; ")
+            }
+            Some(_) | None => String::new(),
+        };
+        CliError::Usage(format!("{by}{error}{advice}"))
     })
 }

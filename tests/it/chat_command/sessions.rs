@@ -308,3 +308,52 @@ fn one_session_has_one_writer() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+/// The newest is the chat's own.
+#[test]
+fn the_last_session_is_another_than_the_one_that_is_kept() {
+    let home = Home::new();
+    let server = Server::answering(|_, _| Answer::text("Yes."));
+    let ended = home.chat(&server, &[], "first\n/load last\n");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("no other session of this project is kept"), "{ended:?}");
+    let ended = home.chat(&server, &[], "elsewhere\n/load last\nsecond\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(sent(&server, 2), [said("user", "first"), said("assistant", "Yes."), said("user", "second")]);
+    assert_eq!(home.sessions().len(), 2);
+    // Where nothing was said yet, it is the newest.
+    let ended = home.chat(&server, &[], "/load last\nthird\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(sent(&server, 3).len(), 5);
+}
+
+#[test]
+fn nothing_that_is_forgotten_is_no_session() {
+    let home = Home::new();
+    let server = Server::script([Answer::text("One.")]);
+    let ended = home.chat(&server, &["--system", "Be brief."], "/clear\n/save\n");
+    assert!(ended.stderr.ends_with("this session is kept from its first message on\n"), "{ended:?}");
+    assert!(home.sessions().is_empty(), "{:?}", home.sessions());
+    home.chat(&server, &["--system", "Be brief."], "/clear\nhello\n/clear\n");
+    let text = fs::read_to_string(home.only_session()).unwrap();
+    assert!(text.contains("Be brief.") && text.ends_with("{\"record\":\"rewind\",\"to\":0}\n"), "{text}");
+}
+
+#[test]
+fn with_no_save_a_session_is_only_read() {
+    let home = Home::new();
+    let server = Server::script([Answer::text("Yes.")]);
+    let head = r#"{"record":"chat","version":1,"created_at_ms":0,"project":"p","worker":"w","model":"m"}"#;
+    let cut = format!(
+        "{head}\n{}\n{}\n{{\"record\":\"eve",
+        json!({"record": "message", "message": {"role": "user", "content": "Hello."}}),
+        json!({"record": "event", "event": {"type": "text", "text": "Hello, how"}}),
+    );
+    home.project.write("cut.jsonl", &cut);
+    let ended = home.chat(&server, &["--no-save"], "/load cut.jsonl\ngo on\n/save\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.starts_with("cut.jsonl: 2 messages\n"), "{ended:?}");
+    assert!(ended.stderr.contains("this session is kept nowhere"), "{ended:?}");
+    assert_eq!(sent(&server, 0)[1], said("assistant", &format!("Hello, how\n\n{INTERRUPTED}")));
+    assert_eq!(fs::read_to_string(home.project.path("cut.jsonl")).unwrap(), cut);
+}
