@@ -70,9 +70,18 @@ fn what_breaks_is_found_and_shrunk() {
     assert_eq!(kind, "script");
     assert!(command.starts_with(r#"deftool call find '{"text":"","what":""#), "{command}");
     assert_eq!(failing("divide"), [("unserialisable", r#"deftool call divide '{"a":0,"b":0}'"#)]);
-    let (kind, command) = failing("wait")[0];
-    assert_eq!(kind, "timeout");
-    assert!(command.ends_with(r#""tags":[]}'"#), "{command}");
+    // A call that the machine was too busy for may stand for those that do not end, and then nothing shrinks; not always.
+    let is_shrunk = |(kind, command): (&str, &str)| {
+        assert_eq!(kind, "timeout");
+        command.ends_with(r#""tags":[]}'"#)
+    };
+    let again = || {
+        let ended = fuzz(&project, &["--filter", "wait", "--format", "json"]);
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let result = &report["results"][0];
+        is_shrunk((result["failure"].as_str().unwrap(), result["details"][0].as_str().unwrap()))
+    };
+    assert!(is_shrunk(failing("wait")[0]) || (0..4).any(|_| again()), "{results:#?}");
     assert_eq!(failing("hold"), [("memory", r#"deftool call hold '{"text":"aaaaaaaa"}'"#)]);
     assert!(failing("fine").is_empty() && failing("refuse").is_empty(), "{results:#?}");
     assert!(!results.iter().any(|result| result["tool"] == "remove"));

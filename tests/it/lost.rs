@@ -47,18 +47,15 @@ fn a_reader_that_goes_away_ends_the_request() {
     let server = Server::script([endless]);
     let command =
         format!("{} run x --endpoint {} | head -c 20", env!("CARGO_BIN_EXE_deftool"), server.endpoint());
-    let is_soon = || {
-        let started = std::time::Instant::now();
-        let output = std::process::Command::new("sh")
-            .args(["-c", &command])
-            .current_dir(project.path("."))
-            .env_remove("OPENAI_API_KEY")
-            .output()
-            .unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), "word word word word ");
-        started.elapsed().as_secs() < 5
-    };
-    assert!((0..3).any(|_| is_soon()), "the model was listened to for nobody");
+    let started = std::time::Instant::now();
+    let output = std::process::Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(project.path("."))
+        .env_remove("OPENAI_API_KEY")
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "word word word word ");
+    assert!(started.elapsed().as_secs() < 5, "the model was listened to for nobody");
 }
 
 #[test]

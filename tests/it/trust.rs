@@ -502,19 +502,17 @@ fn watch_says_what_is_not_trusted() {
     assert!(line("not trusted: ").contains("fetch wants :run [\"git\"]"));
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod terminal {
-    use std::fs::File;
     use std::io::{Read, Write};
-    use std::os::fd::OwnedFd;
 
     use super::*;
+    use crate::support::terminal::pseudo_terminal;
 
     /// Runs the binary with a pseudo-terminal for stdin and stderr; what it said there, and how it ended.
     fn answer(mut command: Command, answer: &[u8]) -> (String, Ended) {
-        let pty = nix::pty::openpty(None, None).unwrap();
-        let (master, slave) = (File::from(pty.master), pty.slave);
-        let other: OwnedFd = slave.try_clone().unwrap();
+        let (master, slave) = pseudo_terminal();
+        let other = slave.try_clone().unwrap();
         let child = command.stdin(slave).stderr(other).stdout(Stdio::piped()).spawn().unwrap();
         // It holds the other ends.
         drop(command);
@@ -589,8 +587,8 @@ mod terminal {
     #[test]
     fn a_terminal_on_one_side_alone_is_none() {
         let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
-        let pty = nix::pty::openpty(None, None).unwrap();
-        let output = home.command(&["call", "fetch"]).stdin(pty.slave).output().unwrap();
+        let (_typist, slave) = pseudo_terminal();
+        let output = home.command(&["call", "fetch"]).stdin(slave).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
     }
 }

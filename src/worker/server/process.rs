@@ -15,7 +15,7 @@ use super::logs::Logs;
 use super::plan::{Ending, GuardProgram, News, Plan};
 
 /// How long what the server wrote last may take to be read: its children may hold the pipe for as long as they like.
-const LAST_LINES: Duration = Duration::from_secs(2);
+const LAST_LINES: Duration = Duration::from_millis(250);
 /// How long beyond its grace a guard may take to end its server.
 const GUARD_LIMIT: Duration = Duration::from_secs(4);
 

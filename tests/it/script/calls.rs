@@ -179,14 +179,14 @@ fn the_callback_takes_the_result() {
 fn the_context_is_there() {
     let source = "return function()
         log.debug('a', 1, true, nil) print({}) tool.log('warn', 'careful\\27[31m') tool.progress(0.5, 'half')
-        return { tool.name, tool.request_id, tool.job_name, tool.worker, tool.deadline > 29 and tool.deadline <= 30 }
+        return { tool.name, tool.request_id, tool.job_name, tool.worker, tool.deadline > 1700 and tool.deadline <= 1800 }
       end";
     let (runner, events) = listening();
     let context = CallContext {
         request_id: String::from("r1"),
         job_name: String::from("job"),
         worker: String::from("w"),
-        timeout: Some(Duration::from_secs(30)),
+        timeout: Some(Duration::from_secs(1800)),
         meter: None,
     };
     let ended = block_on(runner.call(Arc::new(script(source)), call(json!({})), context));

@@ -289,21 +289,28 @@ fn a_command_runs_with_the_stub_and_ends_it() {
 #[test]
 fn an_interrupted_command_ends_by_itself_and_the_stub_with_it() {
     let project = Project::new();
-    project.write(
-        "s.eld",
-        "(defscenario :name \"a\" (reply :text \"Once upon a time there was a stub.\" :chunk 4 :every \"1s\"))",
-    );
     let binary = env!("CARGO_BIN_EXE_deftool");
     let arguments = ["stub", "s.eld", "--quiet", "--", binary, "run", "tell me a story"];
-    let mut terminal = Terminal::start(&project, &arguments, Piped::Nothing);
-    // Whoever waits says for what, from the first moment on.
-    terminal.wait_for("waiting for the model");
-    assert!(!terminal.said().contains("  0s"), "{}", terminal.said());
-    terminal.wait_for("Once");
-    terminal.type_text("\u{3}");
-    let ended = terminal.end();
-    assert_eq!(ended.code, Some(130), "{ended:?}");
-    assert!(ended.stderr.contains("canceled; the text so far is kept"), "{ended:?}");
+    let mut told = Vec::new();
+    // A busy machine may have the text before it has drawn anything, and say its last words too late.
+    let is_told = ["1s", "3s", "9s"].into_iter().any(|every| {
+        let reply =
+            format!("(reply :text \"Once upon a time there was a stub.\" :chunk 4 :every \"{every}\")");
+        project.write("s.eld", format!("(defscenario :name \"a\" {reply})"));
+        let mut terminal = Terminal::start(&project, &arguments, Piped::Nothing);
+        terminal.wait_for("Once");
+        terminal.type_text("\u{3}");
+        let ended = terminal.end();
+        assert_eq!(ended.code, Some(130), "{ended:?}");
+        let (before, after) = ended.stderr.split_once("Once").unwrap();
+        // Whoever waits says for what, from the first moment on.
+        assert!(!before.contains("  0s"), "{ended:?}");
+        let is_well =
+            before.contains("waiting for the model") && after.contains("canceled; the text so far is kept");
+        told.push(ended.stderr);
+        is_well
+    });
+    assert!(is_told, "{told:?}");
 }
 
 /// A handful through the whole of it: exit codes and what people read.

@@ -3,6 +3,8 @@
 // A test that cannot go on fails.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[cfg(unix)]
+pub(crate) mod cpu;
 pub(crate) mod project;
 pub(crate) mod server;
 #[cfg(unix)]

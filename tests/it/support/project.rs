@@ -51,10 +51,13 @@ impl Project {
         self.folder.path().join(name)
     }
 
+    /// Saves a file, all at once: who watches the project never finds it empty, however long this thread has to wait.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
+        let beside = self.folder.path().with_extension("saved");
+        fs::write(&beside, content).unwrap();
+        fs::rename(beside, path).unwrap();
     }
 
     /// The binary in this folder, without anything of the environment that could lead it elsewhere.

@@ -10,10 +10,8 @@ use deftool::serve::stub::Stub;
 pub(crate) use deftool::serve::stub::{Act, Answer, Received, call, delta, event, finish, usage};
 use serde_json::json;
 
-/// No test waits longer for a request.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// No client is waited for so long that a limit of its own would have it leave: the shortest is 30 s.
-const PATIENCE_WITH_CLIENTS: Duration = Duration::from_secs(25);
+/// No test waits longer for anything.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The server. It stops when it is dropped.
 pub(crate) struct Server {
@@ -100,27 +98,10 @@ impl Server {
 
     /// Waits until a client left the server in the middle of an answer; when that was.
     pub(crate) fn wait_for_client_to_leave(&self) -> Instant {
-        let has_left = self.stub.wait_until(PATIENCE_WITH_CLIENTS, |stub| !stub.departures().is_empty());
+        let has_left = self.stub.wait_until(PATIENCE, |stub| !stub.departures().is_empty());
         assert!(has_left, "the server waited in vain");
         self.stub.departures()[0]
     }
-}
-
-/// The answer with what it writes in a row in one write: the client has all of it at once, however slow the machine.
-pub(crate) fn at_once(answer: &Answer) -> Answer {
-    let mut row = Vec::new();
-    let mut merged = Answer::default();
-    for act in answer.acts() {
-        if let Act::Write(bytes) = act {
-            row.extend_from_slice(bytes);
-            continue;
-        }
-        if !row.is_empty() {
-            merged = merged.then(Act::Write(std::mem::take(&mut row)));
-        }
-        merged = merged.then(act.clone());
-    }
-    if row.is_empty() { merged } else { merged.then(Act::Write(row)) }
 }
 
 /// A port where nobody listens and that nobody else can take.

@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -10,6 +12,20 @@ use super::project::{Ended, Project, STATE};
 
 /// No test waits longer for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The typist's side of a new pseudo-terminal and the program's. `openpty` would leave both of them to every program that
+/// another test starts meanwhile.
+pub(crate) fn pseudo_terminal() -> (File, File) {
+    use nix::fcntl::OFlag;
+
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let master = nix::pty::posix_openpt(flags).unwrap();
+    nix::pty::grantpt(&master).unwrap();
+    nix::pty::unlockpt(&master).unwrap();
+    let name = nix::pty::ptsname_r(&master).unwrap();
+    let slave = File::options().read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits()).open(name);
+    (File::from(OwnedFd::from(master)), slave.unwrap())
+}
 
 /// A session whose controlling terminal is a pseudo-terminal.
 pub(crate) struct Terminal {
@@ -44,8 +60,9 @@ impl Terminal {
 
     /// `state`: the folder of what is remembered.
     pub(crate) fn start_with(project: &Project, arguments: &[&str], piped: Piped, state: &str) -> Self {
-        let size = nix::pty::Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
-        let pty = nix::pty::openpty(Some(&size), None).unwrap();
+        let (master, slave) = pseudo_terminal();
+        let size = rustix::termios::Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&master, size).unwrap();
         let template = project.command(arguments);
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", "sh", "-c"]);
@@ -60,7 +77,6 @@ impl Terminal {
             };
         }
         command.env("TERM", "xterm").env("NO_COLOR", "1").env("XDG_STATE_HOME", state);
-        let slave = pty.slave;
         command.stdin(slave.try_clone().unwrap()).stderr(slave.try_clone().unwrap());
         match piped {
             Piped::Nothing => command.stdout(slave.try_clone().unwrap()),
@@ -69,7 +85,6 @@ impl Terminal {
         let child = command.spawn().unwrap();
         // They hold the other ends.
         drop((command, slave));
-        let master = File::from(pty.master);
         let said = Arc::new((Mutex::new(Said::default()), Condvar::new()));
         let (heard, mut listening) = (Arc::clone(&said), master.try_clone().unwrap());
         let reader = std::thread::spawn(move || {

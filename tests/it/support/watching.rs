@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::project::command_in;
 
-pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+/// No test waits longer for anything.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A command that watches, until it is dropped.
 pub(crate) struct Watching {

@@ -1,6 +1,5 @@
 //! What these tests work with: a worker with two normal tools and an exit tool, short limits, fake tools.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -139,17 +138,6 @@ impl Ended {
         };
         self.events.iter().filter_map(retry).collect()
     }
-}
-
-/// Plays what is timed by the clock on the wall until it goes well: as it is, and with its times three and nine times as
-/// long, since the machine may have been slower than the shortest.
-pub(super) async fn in_time(play: impl AsyncFn(u32)) {
-    for factor in [1, 3] {
-        if AssertUnwindSafe(play(factor)).catch_unwind().await.is_ok() {
-            return;
-        }
-    }
-    play(9).await;
 }
 
 /// Asks something and waits for the end.

@@ -254,58 +254,49 @@ async fn a_stall_is_disconnected_and_the_server_restarted_only_if_its_slot_stays
 
 #[tokio::test]
 async fn a_server_that_answers_no_probe_is_restarted_and_its_streams_say_so() {
-    in_time(async |factor| {
-        let mut options = options("");
-        options.limits.look = Duration::from_millis(100);
-        options.limits.probe = Duration::from_millis(200) * factor;
-        let worker = ready(options).await;
-        let id = worker.submit(SubmitRequest::prompt("stall")).unwrap();
-        wait_for_text(&worker, &id, 6).await;
-        let pid = worker.status().pid.unwrap();
-        signal(pid, Signal::STOP);
-        let ended = finish(&worker, &id).await;
-        let (reason, _, detail, text) = ended.failed();
-        assert_eq!((reason, text), (FailReason::WorkerRestarted, "so far"));
-        assert!(detail.contains("left 3 probes in a row unanswered and is restarted"), "{detail}");
-        worker.ready().await.unwrap();
-        assert!(!runs(pid));
-        stop(worker).await;
-    })
-    .await;
+    let mut options = options("");
+    options.limits.look = Duration::from_millis(100);
+    options.limits.probe = Duration::from_millis(200);
+    let worker = ready(options).await;
+    let id = worker.submit(SubmitRequest::prompt("stall")).unwrap();
+    wait_for_text(&worker, &id, 6).await;
+    let pid = worker.status().pid.unwrap();
+    signal(pid, Signal::STOP);
+    let ended = finish(&worker, &id).await;
+    let (reason, _, detail, text) = ended.failed();
+    assert_eq!((reason, text), (FailReason::WorkerRestarted, "so far"));
+    assert!(detail.contains("left 3 probes in a row unanswered and is restarted"), "{detail}");
+    worker.ready().await.unwrap();
+    assert!(!runs(pid));
+    stop(worker).await;
 }
 
 /// One thread that reads a prompt answers no probe, either; that it computes is life, that it exists is none.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn computing_is_progress_before_the_first_token_and_existing_is_none() {
-    in_time(async |factor| {
-        let ms = |ms: u64| Duration::from_millis(ms) * factor;
-        let mut options = options("");
-        options.limits.look = ms(100);
-        options.limits.probe = ms(200);
-        let config = with_timers(|timers| {
-            timers.stall = ms(500);
-            timers.first_token = ms(500);
-        });
-        let worker = Worker::start_managed(config, echo(), options);
-        worker.ready().await.unwrap();
-        let read = format!("read {}", ms(1500).as_millis());
-        assert_eq!(say(&worker, &read).await.text(), "read");
-        let ended = say(&worker, "sleep 100000").await;
-        let (reason, kind, _, text) = ended.failed();
-        assert_eq!((reason, kind, text), (FailReason::StallTimeout, "stall_timeout", ""));
-        assert_eq!(worker.status().restarts, 0);
-        stop(worker).await;
-    })
-    .await;
+    let mut options = options("");
+    options.limits.look = Duration::from_millis(100);
+    options.limits.probe = Duration::from_millis(200);
+    let config = with_timers(|timers| {
+        timers.stall = Duration::from_millis(500);
+        timers.first_token = Duration::from_millis(500);
+    });
+    let worker = Worker::start_managed(config, echo(), options);
+    worker.ready().await.unwrap();
+    assert_eq!(say(&worker, "read 1500").await.text(), "read");
+    let ended = say(&worker, "sleep 8000").await;
+    let (reason, kind, _, text) = ended.failed();
+    assert_eq!((reason, kind, text), (FailReason::StallTimeout, "stall_timeout", ""));
+    assert_eq!(worker.status().restarts, 0);
+    stop(worker).await;
 }
 
 #[tokio::test]
 async fn nothing_is_left_of_one_that_forks_ignores_term_or_loses_its_guard() {
-    let seconds = Duration::from_secs;
-    for (told, grace) in [("family", seconds(30)), ("stubborn family", Duration::from_millis(300))] {
+    for told in ["family", "stubborn family"] {
         let mut options = options(told);
-        options.limits.grace = grace;
+        options.limits.grace = Duration::from_millis(300);
         let worker = ready(options).await;
         let pid = worker.status().pid.unwrap();
         reach(&worker, |status| status.recent_logs.iter().any(|line| line.starts_with("stray "))).await;
@@ -314,7 +305,7 @@ async fn nothing_is_left_of_one_that_forks_ignores_term_or_loses_its_guard() {
         let begun = Instant::now();
         stop(worker).await;
         assert!(!family.iter().any(|id| runs(*id)), "{told}: {family:?}");
-        assert_eq!(begun.elapsed() >= grace, told.starts_with("stubborn"));
+        assert_eq!(begun.elapsed() >= Duration::from_millis(300), told.starts_with("stubborn"));
     }
     let worker = ready(options("family")).await;
     let pid = worker.status().pid.unwrap();

@@ -8,20 +8,19 @@ use std::time::Duration;
 
 use deftool::request::{Approval, Event};
 use deftool::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
-use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use deftool::worker::{
     Approvals, Recorder, Recording, ReplayOptions, ReplayTransport, Secrets, SubmitError, SubmitRequest,
     ToolSource, Toolbox, Worker, WorkerConfig,
 };
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use super::bench::*;
 use super::replay::{record, replay};
 use crate::support::server::{Act, Answer, Server, call, delta, finish};
 
 /// Tools `look` and `ask`, the second of which needs a person's approval.
-fn with_approval(runner: impl ToolRunner + 'static) -> Arc<Toolbox> {
+fn with_approval(runner: impl deftool::tool::ToolRunner + 'static) -> Arc<Toolbox> {
     let entry = |name: &str, confirm| {
         let parameters = json!({"type": "object", "properties": {"at": {"type": "string"}}});
         let function = json!({"name": name, "description": name, "parameters": parameters});
@@ -51,21 +50,6 @@ fn timed(
                 Ok(json!({ "was": at }))
             }
         })
-    })
-}
-
-/// Calls, at the same time, that end in this order of their argument `at`: each lets go the next. Each gives it back.
-fn in_order<const N: usize>(order: [&'static str; N]) -> impl ToolRunner {
-    let ended = watch::Sender::new(0);
-    FakeTools(move |call: ToolCall, _: CallContext| {
-        let ended = ended.clone();
-        async move {
-            let at = call.arguments["at"].as_str().unwrap();
-            let before = order.iter().position(|known| *known == at).unwrap();
-            ended.subscribe().wait_for(|ended| *ended == before).await.unwrap();
-            ended.send_modify(|ended| *ended += 1);
-            Ok(json!({ "was": at }))
-        }
     })
 }
 
@@ -122,8 +106,18 @@ async fn calls_at_the_same_time_are_answered_in_the_recorded_order() {
     let path = folder.path().join("r.jsonl");
     let three = [("look", "a"), ("look", "b"), ("look", "c")];
     let server = Server::script([calls(&three), Answer::text("fine")]);
-    let tools = with_approval(in_order(["c", "a", "b"]));
-    let worker = Worker::start(parallel(), tools, http(&server.endpoint(), None));
+    // c, a, b; and in the replay b, c, a.
+    let slow = timed(|at| match at {
+        "a" => 60,
+        "b" => 120,
+        _ => 10,
+    });
+    let other = timed(|at| match at {
+        "a" => 90,
+        "b" => 1,
+        _ => 40,
+    });
+    let worker = Worker::start(parallel(), with_approval(slow), http(&server.endpoint(), None));
     let recorded = record(&worker, &path, None).await;
     let order: Vec<_> = recorded
         .events
@@ -134,7 +128,7 @@ async fn calls_at_the_same_time_are_answered_in_the_recorded_order() {
         })
         .collect();
     assert_eq!(order, ["c", "a", "b"]);
-    let again = replay(&path, parallel(), with_approval(in_order(["b", "c", "a"]))).await;
+    let again = replay(&path, parallel(), with_approval(other)).await;
     assert_eq!(lines(&again), lines(&recorded));
     let (again, differences) = play(&path, parallel(), no_tool(), recorded_tools()).await;
     assert_eq!((lines(&again[0]), differences), (lines(&recorded), vec![]));

@@ -31,11 +31,9 @@ struct Session {
 }
 
 fn session(name: &'static str, answers: impl IntoIterator<Item = Answer>, ends: &'static str) -> Session {
-    // No limit that another end could run into.
-    let config = with_timers(|timers| match ends {
-        "stall_timeout" => timers.stall = Duration::from_millis(300),
-        "headers_timeout" => timers.headers = Some(Duration::from_millis(500)),
-        _ => {}
+    let config = with_timers(|timers| {
+        timers.stall = Duration::from_millis(300);
+        timers.headers = Some(Duration::from_millis(500));
     });
     Session { name, answers: answers.into_iter().collect(), config, tools: echo(), cancel: None, ends }
 }
@@ -256,8 +254,7 @@ async fn a_session_of_retries_and_of_every_failure_of_a_server_plays_again() {
             "an error's body that stalls",
             [Answer::head(500, &[]).piece("half").then(Act::Silence)],
             "http_error",
-        )
-        .config(|config| config.timers.stall = Duration::from_millis(300)),
+        ),
         session("HTML", [Answer::whole(200, &[], "<title>hi</title>")], "empty_stream"),
         session(
             "an empty stream explained",

@@ -9,7 +9,7 @@ use deftool::worker::{SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Value, json};
 
 use super::bench::{ask, config, echo, http, wait_for_text, with_timers, worker};
-use crate::support::server::{Act, Answer, DeadEnd, Server, at_once, event};
+use crate::support::server::{Act, Answer, DeadEnd, Server, event};
 
 fn over_responses(config: WorkerConfig) -> WorkerConfig {
     WorkerConfig { api: Api::Responses, ..config }
@@ -162,12 +162,7 @@ impl Case {
     async fn play(self) -> Option<String> {
         let Self { name, answers, kind, says, text, posts } = self;
         let server = Server::script(answers);
-        // No limit that another end could run into.
-        let config = with_timers(|timers| {
-            if kind == "stall_timeout" {
-                timers.stall = Duration::from_millis(600);
-            }
-        });
+        let config = with_timers(|timers| timers.stall = Duration::from_millis(600));
         let ended = ask(&worker(&server, over_responses(config))).await;
         let outcome = &ended.outcome;
         let detail = outcome.detail.clone().unwrap_or_default();
@@ -242,7 +237,7 @@ async fn every_end_of_a_reply_is_told_as_over_chat_completions_and_the_text_is_k
         case("no end", vec![begun().end()], "stream_incomplete", &["the stream ended before"], "so far", 1),
         case(
             "stalled",
-            vec![at_once(&begun()).then(Act::Silence)],
+            vec![begun().then(Act::Silence)],
             "stall_timeout",
             &["URL: no byte for"],
             "so far",

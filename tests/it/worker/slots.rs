@@ -184,22 +184,18 @@ async fn no_reader_misses_the_last_event() {
 
 #[tokio::test]
 async fn a_cancel_in_the_stream_disconnects_at_once_and_keeps_the_text() {
-    // Soon, whatever else the machine does: once in a few times.
-    in_time(async |_| {
-        let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
-        let worker = worker(&server, config());
-        let id = worker.submit(prompt()).unwrap();
-        wait_for_text(&worker, &id, 6).await;
-        let canceled = Instant::now();
-        assert!(worker.cancel(&id));
-        let ended = finish(&worker, &id).await;
-        let (reason, _, _, text) = ended.failed();
-        assert_eq!((reason, text), (FailReason::Canceled, "so far"));
-        assert_eq!(ended.outcome.state, FinalState::Canceled);
-        let left = tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
-        assert!(left - canceled < Duration::from_millis(500), "{:?}", left - canceled);
-    })
-    .await;
+    let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
+    let worker = worker(&server, config());
+    let id = worker.submit(prompt()).unwrap();
+    wait_for_text(&worker, &id, 6).await;
+    let canceled = Instant::now();
+    assert!(worker.cancel(&id));
+    let ended = finish(&worker, &id).await;
+    let (reason, _, _, text) = ended.failed();
+    assert_eq!((reason, text), (FailReason::Canceled, "so far"));
+    assert_eq!(ended.outcome.state, FinalState::Canceled);
+    let left = tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
+    assert!(left - canceled < Duration::from_millis(500), "{:?}", left - canceled);
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::bench::*;
 use super::scripted::{Piece, Reply, Scripted};
-use crate::support::server::{Act, Answer, Server, at_once, delta, event, finish};
+use crate::support::server::{Act, Answer, Server, delta, event, finish};
 
 fn text(text: &str) -> Piece {
     Piece::Bytes(event(&delta(text)))
@@ -156,8 +156,7 @@ async fn a_flood_of_comments_hides_no_stall_and_no_cancel() {
     worker.cancel(&id);
     let ended = super::bench::finish(&worker, &id).await;
     assert_eq!(ended.failed().0, FailReason::Canceled);
-    // Far from the stall that would end it.
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,8 +238,7 @@ async fn total_the_whole_request_wherever_it_is() {
 
 #[tokio::test]
 async fn stall_disconnects_a_real_socket() {
-    let begun = at_once(&Answer::stream().delta("so far"));
-    let server = Server::script([begun.then(Act::Silence)]);
+    let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
     let worker = worker(&server, with_timers(|timers| timers.stall = Duration::from_millis(100)));
     let ended = ask(&worker).await;
     let (reason, kind, detail, text) = ended.failed();
@@ -253,30 +251,25 @@ async fn stall_disconnects_a_real_socket() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn connect_tcp_that_nobody_accepts() {
-    in_time(async |factor| {
-        let socket = tokio::net::TcpSocket::new_v4().unwrap();
-        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let listener = socket.listen(1).unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut held = Vec::new();
-        let limit = Duration::from_millis(200) * factor;
-        while let Ok(connected) = tokio::time::timeout(limit, tokio::net::TcpStream::connect(address)).await {
-            held.push(connected.unwrap());
-            assert!(held.len() < 100, "the backlog has no end");
-        }
-        let endpoint = format!("http://{address}/v1");
-        let transport = deftool::worker::HttpTransport::new(&endpoint, None, limit).unwrap();
-        let worker = Worker::start(config(), echo(), Arc::new(transport));
-        let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
-        let started = Instant::now();
-        let ended = super::bench::finish(&worker, &id).await;
-        let took = started.elapsed();
-        let (reason, kind, detail, _) = ended.failed();
-        assert_eq!((reason, kind), (FailReason::ConnectFailed, "connect_failed"));
-        assert!(detail.contains(&endpoint) && detail.contains("check the address"), "{detail}");
-        // Less than the 3 s that are the rule.
-        assert!((limit..limit + Duration::from_secs(1)).contains(&took), "{took:?}");
-        assert!(!ended.events.iter().any(|event| matches!(event, Event::Retry { .. })));
-    })
-    .await;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut held = Vec::new();
+    let limit = Duration::from_millis(200);
+    while let Ok(connected) = tokio::time::timeout(limit, tokio::net::TcpStream::connect(address)).await {
+        held.push(connected.unwrap());
+        assert!(held.len() < 100, "the backlog has no end");
+    }
+    let endpoint = format!("http://{address}/v1");
+    let transport = deftool::worker::HttpTransport::new(&endpoint, None, limit).unwrap();
+    let worker = Worker::start(config(), echo(), Arc::new(transport));
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    let started = Instant::now();
+    let ended = super::bench::finish(&worker, &id).await;
+    let (reason, kind, detail, _) = ended.failed();
+    assert_eq!((reason, kind), (FailReason::ConnectFailed, "connect_failed"));
+    assert!(detail.contains(&endpoint) && detail.contains("check the address"), "{detail}");
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    assert!(!ended.events.iter().any(|event| matches!(event, Event::Retry { .. })));
 }

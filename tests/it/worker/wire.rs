@@ -20,8 +20,6 @@ struct Case {
     text: &'static str,
     /// How many requests the server gets.
     posts: usize,
-    /// The limit that ends it, where one does; none that another end could run into.
-    stall: Option<Duration>,
 }
 
 fn fails(
@@ -30,11 +28,11 @@ fn fails(
     kind: &'static str,
     says: &'static [&'static str],
 ) -> Case {
-    Case { name, answers: answers.into_iter().collect(), kind, says, text: "", posts: 1, stall: None }
+    Case { name, answers: answers.into_iter().collect(), kind, says, text: "", posts: 1 }
 }
 
 fn gives(name: &'static str, answers: impl IntoIterator<Item = Answer>, text: &'static str) -> Case {
-    Case { text, ..fails(name, answers, "", &[]) }
+    Case { name, answers: answers.into_iter().collect(), kind: "", says: &[], text, posts: 1 }
 }
 
 impl Case {
@@ -46,15 +44,14 @@ impl Case {
         Self { posts, ..self }
     }
 
-    fn stall_ms(self, ms: u64) -> Self {
-        Self { stall: Some(Duration::from_millis(ms)), ..self }
-    }
-
     /// What was wrong, if anything was.
     async fn play(self) -> Option<String> {
-        let Self { name, answers, kind, says, text, posts, stall } = self;
+        let Self { name, answers, kind, says, text, posts } = self;
         let server = Server::script(answers);
-        let config = with_timers(|timers| timers.stall = stall.unwrap_or(timers.stall));
+        let config = with_timers(|timers| {
+            timers.stall = Duration::from_millis(600);
+            timers.headers = Some(Duration::from_secs(5));
+        });
         let ended = ask(&worker(&server, config)).await;
         let outcome = &ended.outcome;
         let detail = outcome.detail.clone().unwrap_or_default();

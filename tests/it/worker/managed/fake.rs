@@ -13,7 +13,7 @@ use deftool::worker::{GuardProgram, ServerOptions};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::json;
 
-use crate::support::server::{Act, Answer, Received, Server, at_once, call, delta, finish};
+use crate::support::server::{Act, Answer, Received, Server, call, delta, finish};
 
 /// What starts it.
 pub(crate) fn command() -> Vec<String> {
@@ -125,7 +125,7 @@ fn reply(asked: &Received) -> Answer {
         return Answer::text("seen");
     }
     let prompt = asked.contents("user").pop().unwrap_or_default();
-    let begun = || at_once(&Answer::stream().delta("so far"));
+    let begun = || Answer::stream().delta("so far");
     let ms = |text: &str| Duration::from_millis(text.parse().unwrap());
     match prompt.split_once(' ').unwrap_or((&prompt, "")) {
         ("die", _) => begun().wait_ms(20).then(Act::Do(Arc::new(|| {
@@ -159,36 +159,26 @@ fn reply(asked: &Received) -> Answer {
             let head = Answer::stream().then(Act::Wait(ms(time)));
             head.delta("slept").chunk(&finish("stop")).done().end()
         }
-        ("wait", file) => {
-            let file = PathBuf::from(file);
-            let wait = move || {
-                while !file.exists() {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-            };
-            Answer::stream().then(Act::Do(Arc::new(wait))).delta("hi").chunk(&finish("stop")).done().end()
-        }
         ("look", _) => Answer::chunks(&[delta("so far "), call(0, "look", "{}"), finish("tool_calls")]),
-        _ => at_once(&Answer::text("hi")),
+        _ => Answer::text("hi"),
     }
 }
 
 /// A handler takes the place of what the signal does.
 fn ignore_term() {
-    let (sender, is_there) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
+    std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let kind = tokio::signal::unix::SignalKind::terminate();
             let mut signals = tokio::signal::unix::signal(kind).unwrap();
-            sender.send(()).unwrap();
             loop {
                 signals.recv().await;
                 eprintln!("not now");
             }
         });
     });
-    is_there.recv().unwrap();
+    // Until it is there.
+    std::thread::sleep(Duration::from_millis(50));
 }
 
 /// Whether a process runs. One that is dead and not buried does not.

@@ -1,6 +1,5 @@
 //! Answers that are no reply: errors, refusals, what is tried again, and servers that are not there.
 
-use std::ops::RangeInclusive;
 use std::time::{Duration, Instant, SystemTime};
 
 use deftool::request::{FailReason, FinalState};
@@ -9,7 +8,7 @@ use serde_json::json;
 
 use super::super::bench::*;
 use super::{fails, gives, play_all};
-use crate::support::server::{Act, Answer, DeadEnd, Server, at_once};
+use crate::support::server::{Act, Answer, DeadEnd, Server};
 
 const SOON: &[(&str, &str)] = &[("retry-after-ms", "5")];
 
@@ -50,11 +49,10 @@ async fn an_http_error_is_told_with_url_message_and_what_to_do() {
         ),
         fails(
             "an error's body that stalls",
-            [at_once(&Answer::head(500, &[]).piece("half a ")).then(Act::Silence)],
+            [Answer::head(500, &[]).piece("half a ").then(Act::Silence)],
             "http_error",
             &["HTTP 500: half a"],
-        )
-        .stall_ms(600),
+        ),
         fails(
             "an error's body that breaks",
             [Answer::head(500, &[]).piece("half a ").then(Act::Reset)],
@@ -84,8 +82,7 @@ async fn an_error_body_that_trickles_is_not_waited_for() {
     let worker = worker(&server, with_timers(|timers| timers.stall = Duration::from_millis(300)));
     let started = Instant::now();
     assert_eq!(ask(&worker).await.failed().1, "http_error");
-    // It trickles for 10 s.
-    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
 #[tokio::test]
@@ -120,48 +117,39 @@ async fn what_a_server_asks_to_try_again_is_tried_again_and_nothing_else() {
 
 #[tokio::test]
 async fn retry_after_is_honoured_in_every_form() {
+    let date = |ahead: u64| {
+        let then = jiff::Timestamp::try_from(SystemTime::now() + Duration::from_secs(ahead)).unwrap();
+        then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    };
+    let (past, ahead) = ("Wed, 21 Oct 2015 07:28:00 GMT".to_owned(), date(2));
     let cases = [
         ("retry-after-ms", "40", 40..=40),
         ("retry-after", "0.06", 60..=60),
         ("retry-after", "0", 0..=0),
-        ("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT", 0..=0),
+        ("retry-after", past.as_str(), 0..=0),
+        ("retry-after", ahead.as_str(), 500..=2000),
         // Nothing that can be read: our own wait, 500 ms and its jitter.
         ("retry-after", "soon", 375..=625),
         ("retry-after", "-5", 375..=625),
         ("x-nothing", "1", 375..=625),
     ];
-    let checks = cases.map(|(name, value, expected)| honours(name, move || value.to_owned(), expected));
-    // The date is made when it is sent, and cut to seconds: at least one is left, which our own wait never takes.
-    let date = in_time(async |factor| {
-        let ahead = 2 * u64::from(factor);
-        let date = move || {
-            let then = jiff::Timestamp::try_from(SystemTime::now() + Duration::from_secs(ahead)).unwrap();
-            then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
-        };
-        honours("retry-after", date, 626..=ahead * 1000).await;
+    let checks = cases.map(|(name, value, expected)| {
+        let server =
+            Server::script([Answer::error(429, &[(name, value)], "slow down"), Answer::text("fine")]);
+        let worker = worker(&server, config());
+        let value = value.to_owned();
+        async move {
+            let ended = ask(&worker).await;
+            assert_eq!(ended.text(), "fine");
+            let retries = ended.retries();
+            let [(2, delay, "HTTP 429: slow down")] = retries[..] else { panic!("{retries:?}") };
+            assert!(expected.contains(&delay), "{name}: {value}: {delay} ms");
+            let posts = server.posts();
+            let waited = posts[1].at - posts[0].at;
+            assert!(waited >= Duration::from_millis(delay), "{name}: {value}: {waited:?}");
+        }
     });
-    tokio::join!(futures_util::future::join_all(checks), date);
-}
-
-/// A server that asks to wait by this header is not asked again before; how long, in milliseconds, is within `expected`.
-async fn honours(
-    name: &'static str,
-    value: impl Fn() -> String + Send + Sync + 'static,
-    expected: RangeInclusive<u64>,
-) {
-    let server = Server::answering(move |index, _| match index {
-        0 => Answer::error(429, &[(name, &value())], "slow down"),
-        _ => Answer::text("fine"),
-    });
-    let ended = ask(&worker(&server, config())).await;
-    assert_eq!(ended.text(), "fine");
-    let retries = ended.retries();
-    let [(2, delay, "HTTP 429: slow down")] = retries[..] else { panic!("{retries:?}") };
-    let posts = server.posts();
-    let said = String::from_utf8_lossy(&posts[0].raw).into_owned();
-    assert!(expected.contains(&delay), "{name}: {delay} ms, not within {expected:?}: {said}");
-    let waited = posts[1].at - posts[0].at;
-    assert!(waited >= Duration::from_millis(delay), "{name}: {waited:?} of {delay} ms");
+    futures_util::future::join_all(checks).await;
 }
 
 #[tokio::test]
@@ -174,12 +162,9 @@ async fn a_refused_connection_is_tried_again_and_then_told_with_the_url() {
     assert_eq!((reason, kind), (FailReason::ConnectFailed, "connect_failed"));
     assert!(detail.contains(&format!("no connection to {}/chat/completions", nobody.endpoint())), "{detail}");
     assert!(detail.contains("refused") && detail.ends_with("is the server running there?"), "{detail}");
-    let (attempts, delays): (Vec<u32>, Vec<u64>) =
-        ended.retries().iter().map(|(attempt, delay, _)| (*attempt, *delay)).unzip();
+    let attempts: Vec<u32> = ended.retries().iter().map(|(attempt, ..)| *attempt).collect();
     assert_eq!(attempts, [2, 3, 4]);
-    // A quarter, a half and a whole second, and their jitter.
-    assert!((1312..=2188).contains(&delays.iter().sum::<u64>()), "{delays:?}");
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
 }
 
 #[tokio::test]

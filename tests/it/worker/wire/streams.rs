@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use deftool::request::{FailReason, FinishReason};
-use deftool::worker::{SubmitRequest, Worker};
+use deftool::worker::Worker;
 use serde_json::json;
 
 use super::super::bench::*;
@@ -215,21 +215,10 @@ async fn ten_megabytes_of_text_come_whole_and_soon() {
     let server = Server::script([answer.chunk(&finish("stop")).done().end()]);
     let worker = worker(&server, config());
     let started = Instant::now();
-    let before = spent(started);
-    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
-    let ended = finish_within(&worker, &id, Duration::from_secs(240)).await;
+    let ended = ask(&worker).await;
     assert!(ended.text() == text, "{} of {} bytes", ended.text().len(), text.len());
-    // A debug build; released it is a fraction of a second.
-    let took = spent(started).saturating_sub(before);
-    assert!(took < Duration::from_secs(15), "{took:?}");
-}
-
-/// The CPU time of this thread, which is the worker's, too: others may keep it waiting. Where no system tells it, the time
-/// since `started`.
-fn spent(started: Instant) -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = told.and_then(|told| told.split(' ').next()?.parse().ok());
-    nanos.map_or_else(|| started.elapsed(), Duration::from_nanos)
+    // A debug build on a busy machine; released it is a fraction of a second.
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
 }
 
 #[tokio::test]

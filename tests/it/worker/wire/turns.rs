@@ -1,13 +1,9 @@
 //! Several turns of one request, and several requests at once.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use deftool::tool::ToolCall;
 use deftool::worker::{SubmitRequest, Worker};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::sync::Notify;
 
 use super::super::bench::*;
 use crate::support::server::{Act, Answer, Server, call, delta, finish};
@@ -30,24 +26,18 @@ async fn text_of_earlier_turns_survives_any_failure_of_a_later_one() {
         ("invalid_arguments", Answer::chunks(&[delta(" second"), call(0, "look", "[1]"), finish("stop")])),
     ];
     let checks = later.map(|(kind, answer)| async move {
-        let check = async |factor| {
-            let first = Answer::chunks(&[delta("first"), call(0, "look", "{}"), finish("tool_calls")]);
-            let server = Server::script([first, answer.clone()]);
-            let limit = Duration::from_millis(300) * factor;
-            let config = with_timers(|timers| match kind {
-                "stall_timeout" => timers.stall = limit,
-                "headers_timeout" => timers.headers = Some(limit),
-                _ => {}
-            });
-            let worker = worker(&server, config);
-            let ended = ask(&worker).await;
-            let (reason, found, detail, text) = ended.failed();
-            assert_eq!(found, kind, "{reason}: {detail}");
-            assert!(text == "first" || text == "first second", "{kind}: {text}");
-            assert_eq!(worker.in_flight(), 0);
-        };
-        // A slow machine may run into the limit in the first turn.
-        if kind.ends_with("_timeout") { in_time(check).await } else { check(1).await }
+        let first = Answer::chunks(&[delta("first"), call(0, "look", "{}"), finish("tool_calls")]);
+        let server = Server::script([first, answer]);
+        let config = with_timers(|timers| {
+            timers.stall = Duration::from_millis(300);
+            timers.headers = Some(Duration::from_millis(300));
+        });
+        let worker = worker(&server, config);
+        let ended = ask(&worker).await;
+        let (reason, found, detail, text) = ended.failed();
+        assert_eq!(found, kind, "{reason}: {detail}");
+        assert!(text == "first" || text == "first second", "{kind}: {text}");
+        assert_eq!(worker.in_flight(), 0);
     });
     futures_util::future::join_all(checks).await;
 }
@@ -55,25 +45,12 @@ async fn text_of_earlier_turns_survives_any_failure_of_a_later_one() {
 /// Servers close connections that idle; the next turn must not run into that.
 #[tokio::test]
 async fn a_connection_that_the_server_closed_between_two_turns_is_not_used() {
-    let over = Arc::new(Notify::new());
-    let tell = Arc::clone(&over);
-    let tell: Arc<dyn Fn() + Send + Sync> = Arc::new(move || tell.notify_one());
-    let called = || Answer::calls(&[("look", "{}")]).wait_ms(20).then(Act::Do(Arc::clone(&tell)));
-    let closing = || called().then(Act::Close);
+    let called = || Answer::calls(&[("look", "{}")]);
+    let closing = || called().then(Act::Wait(Duration::from_millis(20))).then(Act::Close);
     let server = Server::script([called(), closing(), called(), closing(), Answer::text("fine")]);
-    let address = server.address();
-    let slow = toolbox(FakeTools(move |_: ToolCall, _| {
-        let over = Arc::clone(&over);
-        async move {
-            over.notified().await;
-            // The server has one thread: it closes before it answers again.
-            let mut other = TcpStream::connect(address).await.unwrap();
-            other.write_all(b"GET /v1/models HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
-            other.read_to_end(&mut Vec::new()).await.unwrap();
-            // The client has its turn to see it.
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            Ok(serde_json::Value::Null)
-        }
+    let slow = toolbox(FakeTools(|_: ToolCall, _| async {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        Ok(serde_json::Value::Null)
     }));
     let worker = Worker::start(config(), slow, http(&server.endpoint(), None));
     assert_eq!(ask(&worker).await.text(), "fine");
