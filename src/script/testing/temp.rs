@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -17,13 +18,22 @@ const MAX_FILE: usize = 8 << 20;
 /// Most files that are listed.
 const MAX_LISTED: usize = 10_000;
 
-/// The folders that are there now.
-static THERE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// How often a folder is removed again that a test still writes to.
+const SWEEPS: usize = 100;
 
-/// Removes the folders of the tests that run: for a process that does not wait for their ends.
+/// The folders that are there now; `None` once they were removed for good. Held while one is made, so that none is missed.
+static THERE: Mutex<Option<BTreeSet<PathBuf>>> = Mutex::new(Some(BTreeSet::new()));
+
+/// Removes the folders of the tests that run: for a process that does not wait for their ends. No test gets another
+/// folder.
 pub fn remove_test_folders() {
-    for folder in std::mem::take(&mut *lock(&THERE)) {
-        let _ = std::fs::remove_dir_all(folder);
+    for folder in lock(&THERE).take().unwrap_or_default() {
+        for _ in 0..SWEEPS {
+            if std::fs::remove_dir_all(&folder).is_ok() || !folder.exists() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -41,9 +51,11 @@ impl TempFolder {
         let base = std::fs::canonicalize(&base).unwrap_or(base);
         for _ in 0..16 {
             let path = base.join(format!("deftool-test-{}-{:08x}", std::process::id(), fastrand::u32(..)));
+            let mut there = lock(&THERE);
+            let there = there.as_mut().ok_or("the tests were ended")?;
             match make(&path) {
                 Ok(()) => {
-                    lock(&THERE).insert(path.clone());
+                    there.insert(path.clone());
                     return Ok(Self { path });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
@@ -124,7 +136,9 @@ impl Drop for TempFolder {
     fn drop(&mut self) {
         // What a tool still holds open, or was not allowed to be removed, stays behind.
         let _ = std::fs::remove_dir_all(&self.path);
-        lock(&THERE).remove(&self.path);
+        if let Some(there) = lock(&THERE).as_mut() {
+            there.remove(&self.path);
+        }
     }
 }
 
