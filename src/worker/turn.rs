@@ -10,7 +10,6 @@ mod reply;
 
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::drain::Exchange;
@@ -110,7 +109,7 @@ impl Turn<'_> {
                         || outgoing(attempt + 1, request.encode_body(BodyForm { stream: false, ..*form }));
                     return self.read_reply(&body, probe, open).await;
                 }
-                Ok(open) => self.judge_refusal(*form, &body, attempt, open).await?,
+                Ok(open) => self.judge_refusal(request, *form, attempt, open).await?,
                 Err(TransportError::Connect { message, refused: true }) if self.may_retry() => {
                     let wait = jitter(self.delay / 2, self.task.id_seed, turn, attempt);
                     Again::After { wait, reason: message, is_loading: false }
@@ -159,8 +158,8 @@ impl Turn<'_> {
     /// What is done about an answer that is no reply.
     async fn judge_refusal(
         &mut self,
+        request: &ChatRequest,
         form: BodyForm,
-        sent: &Value,
         attempt: u32,
         open: Open,
     ) -> Result<Again, Over> {
@@ -168,7 +167,7 @@ impl Turn<'_> {
         let location = open.incoming.location.clone();
         let body = self.read_error_body(open).await?;
         let error = classify_http_error(status, &body);
-        if let Some(swap) = next_swap(form, sent, &error, self.run.config().fallback) {
+        if let Some(swap) = next_swap(request, form, &error, self.run.config().fallback) {
             return Ok(Again::As(swap, error.message));
         }
         let is_loading = status == 503 && error.message.contains("Loading model");
