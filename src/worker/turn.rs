@@ -18,9 +18,7 @@ use super::record::lock;
 use super::recording::Line;
 use super::toolbox::Toolbox;
 use super::transport::{Incoming, Look, Outgoing, Page, TransportError};
-use crate::chat::{
-    BodyForm, ChatEvent, ChatRequest, Feature, Reply, ServerError, Swap, classify_http_error, next_swap,
-};
+use crate::chat::{BodyForm, ChatEvent, ChatRequest, Feature, Reply, ServerError, Swap, next_swap};
 use crate::request::{Event, FailReason, Failure, Run, kind};
 
 /// Tries of one turn, the first included.
@@ -47,6 +45,13 @@ struct Over;
 struct Open {
     incoming: Incoming,
     exchange: Exchange,
+}
+
+/// What a server says of a request that it did not take.
+struct Said {
+    error: ServerError,
+    /// It came as a web page.
+    is_page: bool,
 }
 
 /// How one try ended, where the turn is not over by it.
@@ -165,8 +170,7 @@ impl Turn<'_> {
     ) -> Result<Again, Over> {
         let Incoming { status, retry_after, .. } = open.incoming;
         let location = open.incoming.location.clone();
-        let body = self.read_error_body(open).await?;
-        let error = classify_http_error(status, &body);
+        let Said { error, is_page } = self.read_error(open).await?;
         if let Some(swap) = next_swap(request, form, &error, self.run.config().fallback) {
             return Ok(Again::As(swap, error.message));
         }
@@ -187,14 +191,7 @@ impl Turn<'_> {
             return Err(Over);
         }
         let url = self.task.url();
-        let failure = failure::of_status(
-            url,
-            status,
-            &error,
-            failure::is_page(&body),
-            location.as_deref(),
-            retry_after,
-        );
+        let failure = failure::of_status(url, status, &error, is_page, location.as_deref(), retry_after);
         Err(self.fail(failure))
     }
 
