@@ -56,6 +56,10 @@ impl Account {
         self.error.is_some()
     }
 
+    pub(super) fn error(&self) -> Option<&ServerError> {
+        self.error.as_ref()
+    }
+
     pub(super) fn is_recognised(&self) -> bool {
         self.seen != Seen::Nothing || self.has_error()
     }

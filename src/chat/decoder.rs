@@ -27,7 +27,7 @@ use super::Api;
 use super::account::{Account, Ending, Seen, own_error};
 use super::assemble::Assembled;
 use super::completion::Completion;
-use super::event::ChatEvent;
+use super::event::{ChatEvent, ServerError};
 use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_body};
 use super::repair::repair_json;
 use super::responses::Response;
@@ -126,6 +126,11 @@ impl StreamDecoder {
     /// Whether nothing that may still come can change the reply: the server said `[DONE]`, or reported an error.
     pub fn is_done(&self) -> bool {
         self.reply.account.ending != Ending::Open || self.reply.account.has_error()
+    }
+
+    /// The error that the server reported in the stream, if it did so far.
+    pub fn error(&self) -> Option<&ServerError> {
+        self.reply.account.error()
     }
 
     /// Whether the server gave a finish reason: all that may follow are token counts and `[DONE]`.

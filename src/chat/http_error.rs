@@ -12,8 +12,8 @@ use super::event::{ServerError, ServerErrorKind};
 /// Most bytes of a message, and of a body that is kept to word one.
 pub(super) const MAX_MESSAGE_BYTES: usize = 2 * 1024;
 
-/// Judges an HTTP answer whose status is not 2xx by the status first, then by its body: an error object (`error` as
-/// an object or a string), `detail` or `message`, the title of an HTML page, or plain text.
+/// Judges an HTTP answer whose status is not 2xx by the status first, then by its body: an `error` with members of its
+/// own, `message` or `detail`, an `error` in a word, the title of an HTML page, or plain text.
 pub fn classify_http_error(status: u16, body: &[u8]) -> ServerError {
     let report = match serde_json::from_slice::<Value>(body) {
         Ok(value) => ErrorReport::from_json(&value),
@@ -73,6 +73,8 @@ struct ErrorReport {
     labels: Vec<String>,
     code: Option<u16>,
     failed_generation: Option<String>,
+    /// What was sent was found improper, whoever sent it.
+    is_flagged: bool,
 }
 
 impl ErrorReport {
@@ -94,11 +96,7 @@ impl ErrorReport {
                 if let Some(Value::String(text)) = members.get("failed_generation") {
                     self.failed_generation = Some(text.clone());
                 }
-                let inner = ["error", "message", "detail", "msg"]
-                    .iter()
-                    .filter_map(|name| members.get(*name))
-                    .find(|inner| !inner.is_null() && inner.as_bool().is_none());
-                match inner {
+                match inner_error(members) {
                     Some(inner) if depth < 8 => self.read(inner, depth + 1),
                     Some(_) | None => self.message = tidy(&value.to_string()),
                 }
@@ -160,6 +158,7 @@ impl ErrorReport {
         self.labels.append(&mut cause.labels);
         let reasons = metadata.get("reasons").and_then(Value::as_array).into_iter().flatten();
         let reasons: Vec<&str> = reasons.filter_map(Value::as_str).collect();
+        self.is_flagged |= !reasons.is_empty();
         let parts = [text("provider_name").unwrap_or_default(), &cause.message, &reasons.join(", ")];
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
             self.message = tidy(&format!("{}: {part}", self.message));
@@ -177,6 +176,22 @@ impl ErrorReport {
     }
 }
 
+/// The member that tells more: an `error` that has members; else the message, which often stands beside the mere name of
+/// the status (`"error": "Bad Request"`); else what `error` is.
+fn inner_error(members: &Map<String, Value>) -> Option<&Value> {
+    let says = |value: &&Value| match value {
+        Value::Null | Value::Bool(_) => false,
+        Value::Number(_) => true,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+    };
+    let get = |name: &str| members.get(name).filter(says);
+    get("error")
+        .filter(|error| error.is_object() || error.is_array())
+        .or_else(|| ["message", "detail", "msg", "error"].into_iter().find_map(get))
+}
+
 /// Ways to say that the prompt is too long, in lower case.
 const OVERFLOWS: &[&str] = &[
     "exceed_context_size",
@@ -188,6 +203,10 @@ const OVERFLOWS: &[&str] = &[
     "maximum context length",
     "context length of only",
     "greater than the context length",
+    // SGLang, Gemini, xAI.
+    "longer than the model's context length",
+    "exceeds the maximum number of tokens",
+    "maximum prompt length",
     "context window",
     "context overflow",
     "context size has been exceeded",
@@ -198,6 +217,8 @@ const OVERFLOWS: &[&str] = &[
 /// The kind, if status, type or message tell one.
 fn kind_of(status: Option<u16>, report: &ErrorReport) -> Option<ServerErrorKind> {
     match status {
+        // No key would help.
+        Some(403) if report.is_flagged => return None,
         Some(401 | 403) => return Some(ServerErrorKind::Unauthorized),
         Some(429 | 503) => return Some(ServerErrorKind::Unavailable),
         Some(_) | None => {}
@@ -238,8 +259,8 @@ fn without_tags(page: &str) -> String {
     text
 }
 
-/// One message: control characters neutralised (a server must not steer a terminal), blanks at the ends and runs of
-/// them removed, at most 2 KiB.
+/// One message: control characters neutralised (a server must not steer a terminal), no blanks at the ends and one where
+/// there are several, line ends kept, at most 2 KiB.
 fn tidy(text: &str) -> String {
     let mut tidied = String::new();
     for char in text.trim().chars() {
@@ -250,6 +271,9 @@ fn tidy(text: &str) -> String {
             _ if char.is_control() => '\u{fffd}',
             _ => char,
         };
+        if char == ' ' && tidied.ends_with([' ', '\n']) {
+            continue;
+        }
         if tidied.len() + char.len_utf8() > MAX_MESSAGE_BYTES {
             break;
         }
@@ -268,6 +292,18 @@ mod tests {
         let cases: &[(u16, &str, ServerErrorKind, &str)] = &[
             (500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, Http, "boom"),
             (500, r#"{"error":"boom"}"#, Http, "boom"),
+            // The name of the status beside the message, or nothing.
+            (
+                400,
+                r#"{"statusCode":400,"error":"Bad Request","message":"model m has no deployment"}"#,
+                Http,
+                "model m has no deployment",
+            ),
+            (400, r#"{"error":"","message":"bad seed"}"#, Http, "bad seed"),
+            (400, r#"{"error":{},"detail":"bad seed"}"#, Http, "bad seed"),
+            (400, r#"{"error":{"message":"bad seed"},"message":"Bad Request"}"#, Http, "bad seed"),
+            (400, r#"{"error":"bad seed","message":" "}"#, Http, "bad seed"),
+            (400, r#"{"error":{}}"#, Http, r#"{"error":{}}"#),
             (404, r#"{"detail":"Not Found"}"#, Http, "Not Found"),
             (
                 422,
@@ -282,13 +318,38 @@ mod tests {
                 Http,
                 "502 Bad\u{fffd} Gateway",
             ),
-            (502, "<html><style>p{}</style><body><p>Oh <b>no</b></p></body></html>", Http, "Oh  no"),
+            (502, "<html><style>p{}</style><body><p>Oh <b>no</b></p></body></html>", Http, "Oh no"),
             (500, "Internal Server Error\n", Http, "Internal Server Error"),
             (500, "\u{1b}[31mred", Http, "\u{fffd}[31mred"),
             (504, "", Http, "HTTP status 504"),
             (400, "null", Http, "HTTP status 400"),
             (401, r#"{"error":{"message":"Invalid API Key"}}"#, Unauthorized, "Invalid API Key"),
             (403, "no", Unauthorized, "no"),
+            (
+                403,
+                r#"{"error":{"code":403,"message":"Your input was flagged","metadata":{"reasons":["violence"]}}}"#,
+                Http,
+                "Your input was flagged: violence",
+            ),
+            (
+                400,
+                r#"{"error":{"message":"The input token count (1200293) exceeds the maximum number of tokens allowed (1048576)."}}"#,
+                ContextOverflow,
+                "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
+            ),
+            (
+                400,
+                r#"{"code":"x","error":"This model's maximum prompt length is 131072 but the request contains 136973 tokens."}"#,
+                ContextOverflow,
+                "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"The input (61709 tokens) is longer than the model's context length (40960 tokens)."}"#,
+                ContextOverflow,
+                "The input (61709 tokens) is longer than the model's context length (40960 tokens).",
+            ),
+            (500, " a \t\t b\n\n  c ", Http, "a b\n\nc"),
             (429, r#"{"error":{"message":"slow down"}}"#, Unavailable, "slow down"),
             (503, r#"{"error":{"message":"Loading model","code":503}}"#, Unavailable, "Loading model"),
             (

@@ -52,7 +52,7 @@ pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerErro
 pub use http_error::classify_http_error;
 pub use message::{FunctionCall, Message, MessageToolCall};
 pub use request_body::{BodyForm, ChatRequest, OWN_MEMBERS};
-pub use shape::merge_neighbours;
+pub use shape::{merge_neighbours, pair_calls};
 pub use swap::{Swap, Swaps, next_swap, refuses_tools};
 pub use tool_offer::demands_call;
 pub use truncation::silently_cut;

@@ -38,7 +38,7 @@ pub struct ChatRequest {
 /// How a body is written: what its server takes, and what it taught by refusing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyForm {
-    /// Which API it goes to. What follows is of chat completions, but for `stream`.
+    /// Which API it goes to.
     pub api: Api,
     /// Stream the reply; off for the probe after an empty stream.
     pub stream: bool,
@@ -82,14 +82,11 @@ impl ChatRequest {
         if let Some(choice) = choice {
             body.insert(String::from("tool_choice"), choice);
         }
-        for (name, value) in &self.params {
-            let is_refused = match name.as_str() {
-                "parallel_tool_calls" => tools.is_empty() || swaps.has(Swap::NoParallelToolCalls),
-                name if PROGRESS_MEMBERS.contains(&name) => swaps.has(Swap::NoProgress),
-                _ => false,
-            };
-            if !is_refused && name != "tool_choice" && !OWN_MEMBERS.contains(&name.as_str()) {
-                body.insert(String::from(renamed(name, swaps)), value.clone());
+        for (name, value) in self.taken_params(!tools.is_empty(), swaps) {
+            if !OWN_MEMBERS.contains(&name)
+                && let Some(name) = self.renamed(name, swaps)
+            {
+                body.insert(name.to_owned(), value.clone());
             }
         }
         if server.shaped && stream {
@@ -101,16 +98,34 @@ impl ChatRequest {
         }
         Value::Object(body)
     }
-}
 
-/// The token limit has two names.
-fn renamed(name: &str, swaps: Swaps) -> &str {
-    let [old, new] = TOKEN_LIMITS;
-    match name {
-        _ if !swaps.has(Swap::TokenLimit) => name,
-        _ if name == old => new,
-        _ if name == new => old,
-        _ => name,
+    /// The parameters that the server takes, for either API, without `tool_choice`, which is the [`offer`]'s.
+    pub(super) fn taken_params(&self, has_tools: bool, swaps: Swaps) -> impl Iterator<Item = (&str, &Value)> {
+        let params = self.params.iter().map(|(name, value)| (name.as_str(), value));
+        params.filter(move |(name, _)| match *name {
+            "tool_choice" => false,
+            "parallel_tool_calls" => has_tools && !swaps.has(Swap::NoParallelToolCalls),
+            name if PROGRESS_MEMBERS.contains(&name) => !swaps.has(Swap::NoProgress),
+            _ => true,
+        })
+    }
+
+    /// A parameter's name; the token limit has two, of which a server may take one. `None`: it is there under that one.
+    fn renamed<'n>(&self, name: &'n str, swaps: Swaps) -> Option<&'n str> {
+        let [old, new] = TOKEN_LIMITS;
+        let (from, to) = match (swaps.has(Swap::UseMaxTokens), swaps.has(Swap::UseMaxCompletionTokens)) {
+            (true, false) => (new, old),
+            (false, true) => (old, new),
+            // Models of one server may differ: the worker's own name is as good as the other.
+            (true, true) | (false, false) => return Some(name),
+        };
+        if name != from {
+            Some(name)
+        } else if self.params.contains_key(to) {
+            None
+        } else {
+            Some(to)
+        }
     }
 }
 
@@ -199,7 +214,7 @@ mod tests {
             "stream_options": {}, "tool_choice": "required",
         });
         request.params = params.as_object().cloned().unwrap();
-        let swapped = Swaps::default().with(Swap::TokenLimit);
+        let swapped = Swaps::default().with(Swap::UseMaxCompletionTokens);
         let form = BodyForm { stream: false, swaps: swapped, ..BodyForm::default() };
         let expected = json!({ "model": "m", "messages": [], "temperature": 0, "max_completion_tokens": 9, "stream": false });
         assert_eq!(request.encode_body(form), expected);
@@ -210,6 +225,36 @@ mod tests {
         assert_eq!(body.get("tool_choice"), Some(&json!("required")));
         assert_eq!(body.get("tools"), Some(&json!([{ "type": "function" }])));
         assert_eq!(body.get("stream_options"), None);
+    }
+
+    #[test]
+    fn the_token_limit_is_renamed_one_way() {
+        let (to_new, to_old) = (Swap::UseMaxCompletionTokens, Swap::UseMaxTokens);
+        for (params, swaps, expected) in [
+            (json!({ "max_tokens": 9 }), vec![to_new], json!({ "max_completion_tokens": 9 })),
+            (json!({ "max_completion_tokens": 9 }), vec![to_new], json!({ "max_completion_tokens": 9 })),
+            (json!({ "max_completion_tokens": 9 }), vec![to_old], json!({ "max_tokens": 9 })),
+            (json!({ "max_tokens": 9 }), vec![to_old], json!({ "max_tokens": 9 })),
+            (
+                json!({ "max_tokens": 9, "max_completion_tokens": 8 }),
+                vec![to_new],
+                json!({ "max_completion_tokens": 8 }),
+            ),
+            (
+                json!({ "max_completion_tokens": 8, "max_tokens": 9 }),
+                vec![to_old],
+                json!({ "max_tokens": 9 }),
+            ),
+            (json!({ "max_tokens": 9 }), vec![to_old, to_new], json!({ "max_tokens": 9 })),
+        ] {
+            let request =
+                ChatRequest { params: params.as_object().cloned().unwrap(), ..ChatRequest::default() };
+            let form = BodyForm { stream: false, swaps: Swaps::from(swaps), ..BodyForm::default() };
+            let mut whole = json!({ "model": "", "messages": [] });
+            whole.as_object_mut().unwrap().extend(expected.as_object().cloned().unwrap());
+            whole["stream"] = json!(false);
+            assert_eq!(request.encode_body(form), whole, "{params}");
+        }
     }
 
     #[test]

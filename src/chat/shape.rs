@@ -5,6 +5,7 @@
 //! before a result that is told as text.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ pub(super) fn shape_messages(messages: &[Message], swaps: Swaps) -> Cow<'_, [Mes
     if swaps.has(Swap::NoTools) || swaps.has(Swap::PlainRoles) {
         shaped = Cow::Owned(as_text(&shaped));
     } else if swaps.has(Swap::CallPairs) {
-        shaped = Cow::Owned(as_pairs(&shaped));
+        shaped = Cow::Owned(pair_calls(shaped.into_owned()));
     }
     if swaps.has(Swap::SystemAsUser) {
         let (system, mut others) = system_apart(&shaped);
@@ -79,42 +80,53 @@ fn system_apart(messages: &[Message]) -> (String, Vec<Message>) {
     (system, others)
 }
 
-/// Several calls of one message as one message each, followed by its result.
-fn as_pairs(messages: &[Message]) -> Vec<Message> {
+/// Several calls of one message as one message each, followed by its result: some templates take one call a message.
+pub fn pair_calls(messages: Vec<Message>) -> Vec<Message> {
     let mut paired = Vec::with_capacity(messages.len());
-    let mut rest = messages.iter().peekable();
+    let mut rest = messages.into_iter().peekable();
     while let Some(message) = rest.next() {
-        let Message::Assistant { content, tool_calls } = message else {
-            paired.push(message.clone());
-            continue;
+        let (mut content, tool_calls) = match message {
+            Message::Assistant { content, tool_calls } if tool_calls.len() > 1 => (content, tool_calls),
+            message => {
+                paired.push(message);
+                continue;
+            }
         };
-        if tool_calls.len() < 2 {
-            paired.push(message.clone());
-            continue;
+        let mut results = Results::default();
+        while let Some(Message::Tool { tool_call_id, content }) =
+            rest.next_if(|next| matches!(next, Message::Tool { .. }))
+        {
+            results.push(tool_call_id, content);
         }
-        let mut results = Vec::new();
-        while let Some(result @ Message::Tool { .. }) = rest.peek() {
-            results.push(Some((*result).clone()));
-            rest.next();
-        }
-        let mut content = content.clone();
         for call in tool_calls {
-            paired.push(Message::Assistant {
-                content: std::mem::take(&mut content),
-                tool_calls: vec![call.clone()],
-            });
-            let is_its = |result: &&mut Option<Message>| match result {
-                Some(Message::Tool { tool_call_id, .. }) => *tool_call_id == call.id,
-                Some(Message::System { .. } | Message::User { .. } | Message::Assistant { .. }) | None => {
-                    false
-                }
-            };
-            paired.extend(results.iter_mut().find(is_its).and_then(Option::take));
+            let result = results.take(&call.id);
+            paired.push(Message::Assistant { content: std::mem::take(&mut content), tool_calls: vec![call] });
+            paired.extend(result);
         }
         // Results of no call of this message: not ours to lose.
-        paired.extend(results.into_iter().flatten());
+        paired.extend(results.all.into_iter().flatten());
     }
     paired
+}
+
+/// Results in their order, and where those of each call are.
+#[derive(Default)]
+struct Results {
+    all: Vec<Option<Message>>,
+    by_call: HashMap<String, VecDeque<usize>>,
+}
+
+impl Results {
+    fn push(&mut self, tool_call_id: String, content: String) {
+        self.by_call.entry(tool_call_id.clone()).or_default().push_back(self.all.len());
+        self.all.push(Some(Message::Tool { tool_call_id, content }));
+    }
+
+    /// The first result of a call that was not taken yet.
+    fn take(&mut self, call: &str) -> Option<Message> {
+        let index = self.by_call.get_mut(call)?.pop_front()?;
+        self.all.get_mut(index)?.take()
+    }
 }
 
 /// Calls as the lines that the convention asks for, results as the user's words.

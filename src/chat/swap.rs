@@ -1,8 +1,8 @@
 //! Other forms of a request, for servers that refuse the first.
 //!
-//! In: the form that was sent, the body that came of it, and what the server said. Out: one [`Swap`], or none. Each
-//! is made at most once, since it stays in the form from then on: a request is sent at most once more for each of
-//! them.
+//! In: the request, the form in which it was sent, and what the server said. Out: one [`Swap`], or none. Each is made at
+//! most once, since it stays in the form from then on, and one that leaves the body as it is is none: a request is sent
+//! at most once more for each of them, and never the same again.
 //!
 //! A refusal is known by what it names. What people write into their prompts cannot be taken for one: only the
 //! server's message is looked at, and only a member that was sent can have been refused.
@@ -10,8 +10,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::event::ServerError;
-use super::request_body::BodyForm;
+use super::event::{ServerError, ServerErrorKind};
+use super::message::Message;
+use super::request_body::{BodyForm, ChatRequest};
+use super::shape::shape_messages;
 use crate::spec::Fallback;
 
 /// One way to write a request otherwise.
@@ -20,8 +22,11 @@ use crate::spec::Fallback;
 pub enum Swap {
     /// Without `stream_options`.
     NoStreamOptions,
-    /// `max_tokens` as `max_completion_tokens`, or the other way round.
-    TokenLimit,
+    /// `max_tokens` as `max_completion_tokens`. Recordings from before there were two ways know no other.
+    #[serde(alias = "token_limit")]
+    UseMaxCompletionTokens,
+    /// `max_completion_tokens` as `max_tokens`.
+    UseMaxTokens,
     /// Without `parallel_tool_calls`.
     NoParallelToolCalls,
     /// Without `cache_prompt` and `return_progress`.
@@ -44,9 +49,10 @@ pub enum Swap {
 
 impl Swap {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NoStreamOptions,
-        Self::TokenLimit,
+        Self::UseMaxCompletionTokens,
+        Self::UseMaxTokens,
         Self::NoParallelToolCalls,
         Self::NoProgress,
         Self::ToolAlone,
@@ -62,7 +68,8 @@ impl Swap {
     pub fn describe(self) -> &'static str {
         match self {
             Self::NoStreamOptions => "without stream_options",
-            Self::TokenLimit => "with the other name of the token limit",
+            Self::UseMaxCompletionTokens => "with max_completion_tokens in place of max_tokens",
+            Self::UseMaxTokens => "with max_tokens in place of max_completion_tokens",
             Self::NoParallelToolCalls => "without parallel_tool_calls",
             Self::NoProgress => "without cache_prompt and return_progress",
             Self::ToolAlone => "with the forced tool alone and `required`",
@@ -79,13 +86,16 @@ impl Swap {
     pub fn cause(self) -> &'static str {
         match self {
             Self::NoStreamOptions => "400 or 422 that names `stream_options`",
-            Self::TokenLimit => {
-                "400 or 422 that names the one that was sent, and does not merely find its value too large"
+            Self::UseMaxCompletionTokens => {
+                "400 or 422 that names `max_tokens`, which was sent, and finds no fault with its value"
+            }
+            Self::UseMaxTokens => {
+                "400 or 422 that names `max_completion_tokens`, which was sent, and finds no fault with its value"
             }
             Self::NoParallelToolCalls => "400 or 422 that names `parallel_tool_calls`",
             Self::NoProgress => "400 or 422 that names `cache_prompt` or `return_progress`",
-            Self::ToolAlone => "400 or 422 that names `tool_choice`, which was an object; OpenRouter's 404",
-            Self::NoToolChoice => "400 or 422 that names `tool_choice`, which was a word",
+            Self::ToolAlone => "400 or 422 that names `tool_choice`, which named tools; OpenRouter's 404",
+            Self::NoToolChoice => "400 or 422 that names `tool_choice`, which named none",
             Self::CallPairs => "a template that supports single tool calls only",
             Self::SystemFirst => {
                 "a template that wants its system message first, or roles that alternate, while there are several"
@@ -145,8 +155,9 @@ impl From<Swaps> for Vec<Swap> {
 /// The two names of the token limit.
 pub(super) const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// What servers say of a value, not of a name: another name would not help.
-const VALUE_FAULTS: [&str; 8] = [
+/// What servers say of a value, not of a name: another name would not help, and one that the server does not know would
+/// be no limit at all.
+const VALUE_FAULTS: [&str; 18] = [
     "too large",
     "too small",
     "at least",
@@ -155,6 +166,16 @@ const VALUE_FAULTS: [&str; 8] = [
     "greater than",
     "larger than",
     "must be positive",
+    "must be between",
+    "valid range",
+    "out of range",
+    "exceed",
+    "maximum",
+    "integer",
+    " > ",
+    " >= ",
+    " < ",
+    " <= ",
 ];
 
 /// Ways to say that a model takes no tools.
@@ -179,150 +200,262 @@ pub fn refuses_tools(message: &str) -> bool {
     NO_TOOLS.iter().any(|phrase| said.contains(phrase))
 }
 
-/// What to send instead of `sent`, which was made in `form` and refused with `error`. `None`: nothing else is known
+/// What to send instead of `request` as it was sent in `form` and refused with `error`. `None`: nothing else is known
 /// that might help. Tools are left out only where calls are read from unmarked text, too.
-pub fn next_swap(form: BodyForm, sent: &Value, error: &ServerError, fallback: Fallback) -> Option<Swap> {
-    let status = error.code.unwrap_or_default();
-    let said = error.message.to_ascii_lowercase();
-    let is_new = |swap: Swap| !form.swaps.has(swap);
-    let has = |member: &str| sent.get(member).is_some();
-    let names = |member: &str| has(member) && said.contains(member);
-    // A template's own words are plain enough; older llama.cpp answers them with 500.
-    if (400..=599).contains(&status)
-        && !matches!(status, 401 | 403 | 408 | 409 | 429 | 503)
-        && let Some(swap) = template_swap(&said, sent).filter(|swap| is_new(*swap))
-    {
-        return Some(swap);
-    }
-    if has("tools") && fallback == Fallback::On && is_new(Swap::NoTools) && refuses_tools(&said) {
-        return Some(Swap::NoTools);
-    }
-    // OpenRouter looks for a provider that takes all that was asked for.
-    let is_unrouted = status == 404 && said.contains("no endpoints found that support");
-    if !matches!(status, 400 | 422) && !is_unrouted {
-        return None;
-    }
-    if (names("stream_options") || (has("stream_options") && said.contains("include_usage")))
-        && is_new(Swap::NoStreamOptions)
-    {
-        return Some(Swap::NoStreamOptions);
-    }
-    if TOKEN_LIMITS.iter().any(|name| names(name)) && is_new(Swap::TokenLimit) {
-        let names_both = TOKEN_LIMITS.iter().all(|name| said.contains(name));
-        if names_both || !VALUE_FAULTS.iter().any(|fault| said.contains(fault)) {
-            return Some(Swap::TokenLimit);
-        }
-    }
-    if names("parallel_tool_calls") && is_new(Swap::NoParallelToolCalls) {
-        return Some(Swap::NoParallelToolCalls);
-    }
-    if (names("return_progress") || names("cache_prompt")) && is_new(Swap::NoProgress) {
-        return Some(Swap::NoProgress);
-    }
-    if names("tool_choice") {
-        let is_object = sent.get("tool_choice").is_some_and(Value::is_object);
-        let swap = if is_object { Swap::ToolAlone } else { Swap::NoToolChoice };
-        return is_new(swap).then_some(swap);
-    }
-    None
+pub fn next_swap(
+    request: &ChatRequest,
+    form: BodyForm,
+    error: &ServerError,
+    fallback: Fallback,
+) -> Option<Swap> {
+    let sent = request.encode_body(form);
+    let messages = shape_messages(&request.messages, form.swaps);
+    let refusal = Refusal { sent: &sent, messages: &messages, said: error.message.to_ascii_lowercase() };
+    let is_other = |swap: &Swap| {
+        let swaps = form.swaps.with(*swap);
+        request.encode_body(BodyForm { swaps, ..form }) != sent
+    };
+    refusal.remedies(form.swaps, error, fallback).into_iter().find(is_other)
 }
 
-/// What a chat template says by `raise_exception`.
-fn template_swap(said: &str, sent: &Value) -> Option<Swap> {
-    let messages = sent.get("messages").and_then(Value::as_array)?;
-    let of_role = |role: &str| messages.iter().filter(|message| message["role"] == role).count();
-    let calls = |message: &Value| message["tool_calls"].as_array().map_or(0, Vec::len);
-    if said.contains("single tool-call") || said.contains("only supports single tool call") {
-        return messages.iter().any(|message| calls(message) > 1).then_some(Swap::CallPairs);
+/// What was sent, and what was said of it.
+struct Refusal<'a> {
+    sent: &'a Value,
+    messages: &'a [Message],
+    /// In lower case.
+    said: String,
+}
+
+impl Refusal<'_> {
+    fn has(&self, member: &str) -> bool {
+        self.sent.get(member).is_some()
     }
-    let system = of_role("system");
-    let no_system = ["system role not supported", "system role is not supported", "does not support system"];
-    if system > 0 && no_system.iter().any(|phrase| said.contains(phrase)) {
-        return Some(Swap::SystemAsUser);
+
+    fn names(&self, member: &str) -> bool {
+        self.has(member) && self.said.contains(member)
     }
-    let only_first = ["system message must be", "system messages must be", "only one system message"];
-    let is_first = messages.iter().skip(1).all(|message| message["role"] != "system");
-    if only_first.iter().any(|phrase| said.contains(phrase)) {
-        return (!is_first).then_some(Swap::SystemFirst);
+
+    /// What might help, the likeliest first.
+    fn remedies(&self, made: Swaps, error: &ServerError, fallback: Fallback) -> Vec<Swap> {
+        let status = error.code.unwrap_or_default();
+        let mut remedies = Vec::new();
+        // A template's own words are plain enough; older llama.cpp answers them with 500.
+        if (400..=599).contains(&status) && !matches!(status, 401 | 403 | 408 | 409 | 429 | 503) {
+            remedies.extend(self.of_template());
+        }
+        if self.has("tools") && fallback == Fallback::On && refuses_tools(&self.said) {
+            remedies.push(Swap::NoTools);
+        }
+        // OpenRouter looks for a provider that takes all that was asked for.
+        let is_unrouted = status == 404 && self.said.contains("no endpoints found that support");
+        if !matches!(status, 400 | 422) && !is_unrouted {
+            return remedies;
+        }
+        if self.names("stream_options") || (self.has("stream_options") && self.said.contains("include_usage"))
+        {
+            remedies.push(Swap::NoStreamOptions);
+        }
+        if error.kind != ServerErrorKind::ContextOverflow {
+            remedies.extend(self.of_token_limit(made));
+        }
+        if self.names("parallel_tool_calls") {
+            remedies.push(Swap::NoParallelToolCalls);
+        }
+        if self.names("return_progress") || self.names("cache_prompt") {
+            remedies.push(Swap::NoProgress);
+        }
+        if self.names("tool_choice") {
+            let is_object = self.sent.get("tool_choice").is_some_and(Value::is_object);
+            remedies.extend(is_object.then_some(Swap::ToolAlone));
+            remedies.push(Swap::NoToolChoice);
+        }
+        remedies
     }
-    if said.contains("must alternate") {
-        return Some(if is_first { Swap::PlainRoles } else { Swap::SystemFirst })
-            .filter(|swap| *swap == Swap::SystemFirst || of_role("tool") > 0);
+
+    /// The other name, once: there and back is no help.
+    fn of_token_limit(&self, made: Swaps) -> Option<Swap> {
+        let [old, new] = TOKEN_LIMITS;
+        let swaps = [(old, Swap::UseMaxCompletionTokens), (new, Swap::UseMaxTokens)];
+        if swaps.iter().any(|(_, swap)| made.has(*swap)) {
+            return None;
+        }
+        let is_of_value = VALUE_FAULTS.iter().any(|fault| self.said.contains(fault));
+        let tells_other = TOKEN_LIMITS.iter().all(|name| self.said.contains(name))
+            && ["instead", "unsupported", "not supported"].iter().any(|word| self.said.contains(word));
+        let (_, swap) = swaps.into_iter().find(|(name, _)| self.names(name))?;
+        (!is_of_value || tells_other).then_some(swap)
     }
-    None
+
+    /// What a chat template says by `raise_exception`.
+    fn of_template(&self) -> Option<Swap> {
+        let says = |phrases: &[&str]| phrases.iter().any(|phrase| self.said.contains(phrase));
+        let is_system = |message: &&Message| matches!(message, Message::System { .. });
+        if says(&["single tool-call", "only supports single tool call"]) {
+            return Some(Swap::CallPairs);
+        }
+        let has_system = self.messages.iter().any(|message| is_system(&message));
+        if has_system
+            && says(&["system role not supported", "system role is not supported", "does not support system"])
+        {
+            return Some(Swap::SystemAsUser);
+        }
+        let is_late = self.messages.iter().skip(1).any(|message| is_system(&message));
+        if says(&["system message must be", "system messages must be", "only one system message"]) {
+            return is_late.then_some(Swap::SystemFirst);
+        }
+        if says(&["must alternate"]) {
+            let has_results = self.messages.iter().any(|message| matches!(message, Message::Tool { .. }));
+            return if is_late { Some(Swap::SystemFirst) } else { has_results.then_some(Swap::PlainRoles) };
+        }
+        None
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Api;
     use super::super::http_error::classify_http_error;
+    use super::super::message::MessageToolCall;
     use super::*;
     use serde_json::json;
 
+    /// Everything that can be refused: two calls in a message, a late system message, every parameter.
+    fn request(params: &Value) -> ChatRequest {
+        let user = |text: &str| Message::User { content: text.to_owned() };
+        let system = |text: &str| Message::System { content: text.to_owned() };
+        let calls = ["1", "2"].map(|id| MessageToolCall::new(id, "g", "{}"));
+        let result = |id: &str| Message::Tool { tool_call_id: id.to_owned(), content: String::from("3") };
+        let said = Message::Assistant { content: String::new(), tool_calls: calls.to_vec() };
+        let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
+        ChatRequest {
+            model: String::from("m"),
+            messages: vec![system("a"), system("b"), user("c"), said, result("1"), result("2")],
+            tools: vec![tool("f"), tool("g")],
+            params: params.as_object().cloned().unwrap(),
+        }
+    }
+
+    fn refusal(status: u16, said: &str) -> ServerError {
+        let body = if said.starts_with('{') {
+            said.to_owned()
+        } else {
+            json!({"error": {"message": said}}).to_string()
+        };
+        classify_http_error(status, body.as_bytes())
+    }
+
+    fn named() -> Value {
+        json!({"type": "function", "function": {"name": "f"}})
+    }
+
+    fn over(api: Api) -> BodyForm {
+        BodyForm { api, ..BodyForm::default() }
+    }
+
     #[test]
     fn a_refusal_is_known_by_what_it_names() {
-        let sent = json!({
-            "messages": [
-                {"role": "system", "content": "a"}, {"role": "system", "content": "b"}, {"role": "user", "content": "c"},
-                {"role": "assistant", "tool_calls": [{}, {}]}, {"role": "tool"},
-            ],
-            "tools": [{}], "tool_choice": {"type": "function", "function": {"name": "f"}}, "max_tokens": 9,
-            "parallel_tool_calls": true, "return_progress": true, "stream_options": {"include_usage": true},
-        });
+        let sent = request(&json!({
+            "tool_choice": named(), "max_tokens": 9, "parallel_tool_calls": true, "return_progress": true,
+        }));
         let pairs = include_str!("../../tests/wire/llama-cpp-special/99_llama31_two_calls_one_message.json");
-        let cases: &[(u16, &str, Option<Swap>)] = &[
-            (400, "Unrecognized request argument supplied: stream_options", Some(Swap::NoStreamOptions)),
-            (401, "stream_options", None),
-            (500, "stream_options", None),
+        let alternate =
+            "Jinja Exception: After the optional system message, conversation roles must alternate";
+        // What is swapped over chat completions, and what over responses.
+        let same = |swap: Swap| (Some(swap), Some(swap));
+        let here = |swap: Swap| (Some(swap), None);
+        let never = (None, None);
+        let cases = [
+            (400, "Unrecognized request argument supplied: stream_options", here(Swap::NoStreamOptions)),
+            (401, "stream_options", never),
+            (500, "stream_options", never),
             (
                 400,
                 "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.",
-                Some(Swap::TokenLimit),
+                here(Swap::UseMaxCompletionTokens),
             ),
-            (400, "max_tokens is too large: 9. This model supports at most 8 completion tokens", None),
+            // Faults of the value: by another name it might be no limit at all.
+            (400, "max_tokens is too large: 9. This model supports at most 8 completion tokens", never),
+            (400, "'max_tokens' or 'max_completion_tokens' is too large: 9.", never),
+            (400, "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", never),
+            (400, "max_tokens: 200000 > 64000, which is the maximum allowed number of output tokens", never),
+            (400, "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000", never),
+            (400, "max_tokens must be an integer", never),
             // A member that was not sent was not refused.
-            (422, "max_completion_tokens: Extra inputs are not permitted", None),
-            (400, "parallel_tool_calls is not supported", Some(Swap::NoParallelToolCalls)),
-            (400, "unknown field `return_progress`", Some(Swap::NoProgress)),
+            (422, "max_completion_tokens: Extra inputs are not permitted", never),
+            (400, "parallel_tool_calls is not supported", same(Swap::NoParallelToolCalls)),
+            (400, "unknown field `return_progress`", same(Swap::NoProgress)),
             (
                 400,
                 "Invalid tool_choice type: 'object'. Supported string values: none, auto, required",
-                Some(Swap::ToolAlone),
+                same(Swap::ToolAlone),
             ),
-            (404, "No endpoints found that support the provided 'tool_choice' value.", Some(Swap::ToolAlone)),
-            (404, "no such model: tool_choice", None),
-            (400, pairs, Some(Swap::CallPairs)),
-            (
-                500,
-                "Jinja Exception: After the optional system message, conversation roles must alternate",
-                Some(Swap::SystemFirst),
-            ),
-            (400, "Jinja Exception: System message must be at the beginning.", Some(Swap::SystemFirst)),
-            (400, "System role not supported", Some(Swap::SystemAsUser)),
-            (400, "registry.ollama.ai/library/gemma:2b does not support tools", Some(Swap::NoTools)),
-            (404, "No endpoints found that support tool use.", Some(Swap::NoTools)),
-            (429, "System role not supported", None),
-            (400, "bad seed", None),
+            (404, "No endpoints found that support the provided 'tool_choice' value.", same(Swap::ToolAlone)),
+            (404, "no such model: tool_choice", never),
+            (400, pairs, same(Swap::CallPairs)),
+            (500, alternate, same(Swap::SystemFirst)),
+            (400, "Jinja Exception: System message must be at the beginning.", same(Swap::SystemFirst)),
+            (400, "System role not supported", same(Swap::SystemAsUser)),
+            (400, "registry.ollama.ai/library/gemma:2b does not support tools", same(Swap::NoTools)),
+            (404, "No endpoints found that support tool use.", same(Swap::NoTools)),
+            (429, "System role not supported", never),
+            (400, "bad seed", never),
         ];
-        let refusal = |status: u16, said: &str| {
-            let body = if said.starts_with('{') {
-                said.to_owned()
-            } else {
-                json!({"error": {"message": said}}).to_string()
-            };
-            classify_http_error(status, body.as_bytes())
-        };
-        for (status, said, expected) in cases {
-            let error = refusal(*status, said);
-            let found = next_swap(BodyForm::default(), &sent, &error, Fallback::On);
-            assert_eq!(found, *expected, "{status} {said}");
-            if let Some(swap) = found {
-                let form = BodyForm { swaps: Swaps::default().with(swap), ..BodyForm::default() };
-                assert_eq!(next_swap(form, &sent, &error, Fallback::On), None, "once: {said}");
+        for (status, said, (completions, responses)) in cases {
+            let error = refusal(status, said);
+            for (api, expected) in [(Api::ChatCompletions, completions), (Api::Responses, responses)] {
+                let mut form = over(api);
+                let found = next_swap(&sent, form, &error, Fallback::On);
+                assert_eq!(found, expected, "{api:?}: {status} {said}");
+                // Once each, and no body again.
+                let mut bodies = vec![sent.encode_body(form)];
+                while let Some(swap) = next_swap(&sent, form, &error, Fallback::On) {
+                    form.swaps = form.swaps.with(swap);
+                    bodies.push(sent.encode_body(form));
+                    assert!(!bodies[..bodies.len() - 1].contains(&bodies[bodies.len() - 1]), "{said}");
+                }
+                assert!(bodies.len() <= 3, "{said}");
             }
         }
         // Without the convention in the text, nothing would call.
         let tools = refusal(400, "m does not support tools");
-        assert_eq!(next_swap(BodyForm::default(), &sent, &tools, Fallback::Auto), None);
+        assert_eq!(next_swap(&sent, BodyForm::default(), &tools, Fallback::Auto), None);
+    }
+
+    #[test]
+    fn a_choice_that_is_refused_goes_as_far_as_it_must() {
+        let error = refusal(400, "tool_choice must be a string");
+        for (choice, expected) in [
+            (json!("required"), vec![Swap::NoToolChoice]),
+            (named(), vec![Swap::ToolAlone, Swap::NoToolChoice]),
+            // It names no tool that could go alone.
+            (json!({"type": "auto"}), vec![Swap::NoToolChoice]),
+        ] {
+            for api in [Api::ChatCompletions, Api::Responses] {
+                let sent = request(&json!({"tool_choice": choice}));
+                let mut form = over(api);
+                let mut swaps = Vec::new();
+                while let Some(swap) = next_swap(&sent, form, &error, Fallback::On) {
+                    form.swaps = form.swaps.with(swap);
+                    swaps.push(swap);
+                }
+                assert_eq!(swaps, expected, "{api:?}: {choice}");
+                assert_eq!(sent.encode_body(form).get("tool_choice"), None);
+            }
+        }
+    }
+
+    #[test]
+    fn the_name_of_the_token_limit_is_learned_for_whoever_has_the_other() {
+        let error = refusal(400, "max_tokens? max_completion_tokens?");
+        for (params, swap) in [
+            (json!({"max_tokens": 9}), Swap::UseMaxCompletionTokens),
+            (json!({"max_completion_tokens": 9}), Swap::UseMaxTokens),
+        ] {
+            let sent = request(&params);
+            assert_eq!(next_swap(&sent, BodyForm::default(), &error, Fallback::On), Some(swap));
+            let form = BodyForm { swaps: Swaps::default().with(swap), ..BodyForm::default() };
+            assert_eq!(next_swap(&sent, form, &error, Fallback::On), None, "there and back: {params}");
+        }
     }
 
     #[test]
@@ -331,6 +464,8 @@ mod tests {
         let text = serde_json::to_string(&swaps).unwrap();
         assert_eq!(text, r#"["no_stream_options","no_tools"]"#);
         assert_eq!(serde_json::from_str::<Swaps>(&text).unwrap(), swaps);
+        let old: Swaps = serde_json::from_str(r#"["token_limit"]"#).unwrap();
+        assert_eq!(old, Swaps::default().with(Swap::UseMaxCompletionTokens));
         assert!(Swap::ALL.into_iter().enumerate().all(|(index, swap)| swap as usize == index));
     }
 }

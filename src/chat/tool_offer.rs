@@ -1,6 +1,7 @@
 //! Which tools a request offers, and which of them the model is told to call.
 //!
-//! In: the tools of the turn and the `tool_choice` of the worker's `:params`. Out: both as the server takes them.
+//! In: the tools of the turn and the `tool_choice` of the worker's `:params`. Out: both as the server takes them, in the
+//! words of chat completions; the Responses API writes them flat.
 //! Where one tool is named and the server does not look at names, that tool goes alone and is `required`.
 //!
 //! A named tool is forced until it was called: forced again in every turn, a request could only end by its budget.

@@ -22,7 +22,7 @@ pub fn silently_cut(server: Capabilities, sent: &Value, usage: Usage) -> Option<
     let part = |name: &str| sent.get(name).map_or(0, |part| part.to_string().len() as u64);
     let least = (part("messages") + part("input") + part("tools")) / MOST_BYTES_PER_TOKEN;
     let Usage { prompt_tokens, completion_tokens: _ } = usage;
-    (prompt_tokens + 1 >= context || least > context).then(|| {
+    (prompt_tokens.saturating_add(1) >= context || least > context).then(|| {
         format!(
             "the prompt does not fit the context of {context} tokens, and the server cuts off its oldest part without a word \
              ({prompt_tokens} tokens were read); enlarge the context (Ollama: num_ctx) or shorten the conversation"
@@ -46,6 +46,7 @@ mod tests {
         assert_eq!(silently_cut(ollama, &short, usage(20)), None);
         assert!(silently_cut(ollama, &short, usage(4095)).unwrap().contains("4096 tokens"));
         assert!(silently_cut(ollama, &long, usage(2100)).is_some());
+        assert!(silently_cut(ollama, &short, usage(u64::MAX)).is_some());
         let over_responses = json!({"input": long["messages"]});
         assert!(silently_cut(ollama, &over_responses, usage(2100)).is_some());
         assert_eq!(silently_cut(of(Dialect::Ollama, None), &long, usage(2100)), None);

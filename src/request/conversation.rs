@@ -3,11 +3,9 @@
 //! BIOS, the worker's system message, the request's own, the conversation; under `:bios-budget tail` the line that changes last.
 //! Only calls that are all answered ever enter the conversation.
 
-use std::collections::HashMap;
-
 use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::config::RunConfig;
-use crate::chat::{Message, MessageToolCall, merge_neighbours};
+use crate::chat::{Message, MessageToolCall, merge_neighbours, pair_calls};
 use crate::spec::{BiosBudget, SystemMessages};
 
 /// One answered call.
@@ -66,30 +64,6 @@ pub(super) fn messages_to_send(
     if config.parallel_tool_calls_supported { merged } else { pair_calls(merged) }
 }
 
-/// Writes several calls of one message as pairs of call and result.
-fn pair_calls(messages: Vec<Message>) -> Vec<Message> {
-    let mut paired = Vec::with_capacity(messages.len());
-    let mut open: HashMap<String, MessageToolCall> = HashMap::new();
-    let mut text = None;
-    for message in messages {
-        match message {
-            Message::Assistant { content, tool_calls } if tool_calls.len() > 1 => {
-                open = tool_calls.into_iter().map(|call| (call.id.clone(), call)).collect();
-                text = Some(content);
-            }
-            Message::Tool { tool_call_id, content } => {
-                if let Some(call) = open.remove(&tool_call_id) {
-                    let content = text.take().unwrap_or_default();
-                    paired.push(Message::Assistant { content, tool_calls: vec![call] });
-                }
-                paired.push(Message::Tool { tool_call_id, content });
-            }
-            message => paired.push(message),
-        }
-    }
-    paired
-}
-
 /// Appends one reply and the answers to its calls.
 pub(super) fn append_answered(
     conversation: &mut Vec<Message>,
@@ -97,24 +71,13 @@ pub(super) fn append_answered(
     answered: Vec<Answered>,
     parallel_tool_calls_supported: bool,
 ) {
-    let mut content = text.trim().to_owned();
-    if parallel_tool_calls_supported {
-        let (calls, results): (Vec<_>, Vec<_>) = answered
-            .into_iter()
-            .map(|Answered { call, content }| {
-                (call.clone(), Message::Tool { tool_call_id: call.id, content })
-            })
-            .unzip();
-        conversation.push(Message::Assistant { content, tool_calls: calls });
-        conversation.extend(results);
-    } else {
-        for Answered { call, content: result } in answered {
-            let tool_call_id = call.id.clone();
-            conversation
-                .push(Message::Assistant { content: std::mem::take(&mut content), tool_calls: vec![call] });
-            conversation.push(Message::Tool { tool_call_id, content: result });
-        }
-    }
+    let (calls, results): (Vec<_>, Vec<_>) = answered
+        .into_iter()
+        .map(|Answered { call, content }| (call.clone(), Message::Tool { tool_call_id: call.id, content }))
+        .unzip();
+    let said = Message::Assistant { content: text.trim().to_owned(), tool_calls: calls };
+    let said = std::iter::once(said).chain(results).collect();
+    conversation.extend(if parallel_tool_calls_supported { said } else { pair_calls(said) });
 }
 
 /// What others said, for telling a call from a quotation: users' texts and tools' results.

@@ -1,51 +1,87 @@
-//! The API key spelled over several deltas, which no redaction of single reads can see.
+//! The API key spelled by a server in ways that no redaction of single reads can see: over several deltas, or by escapes
+//! that are the same letters once they are decoded.
 //!
-//! Nothing can be taken back that was shown, and holding text back would make a replay differ; so the reply ends before
-//! the piece that would complete the key is shown or recorded.
+//! Nothing can be taken back that was shown, and holding text back or changing it would make a replay differ, which knows
+//! no key; so the reply ends before the piece that would complete the key is shown. Every text of a server's that events,
+//! failures or warnings may hold passes here.
 
 use super::transport::Transport;
-use crate::chat::{ChatEvent, RawArguments, RawCall};
-
-/// As much of what was said before is kept, in bytes: more than any key has.
-const KEPT: usize = 1024;
+use crate::chat::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, StreamNotes};
 
 /// Watches one reply.
-#[derive(Debug, Default)]
-pub(super) struct EchoGuard {
+pub(super) struct EchoGuard<'t> {
+    transport: &'t dyn Transport,
+    /// As much of what was said before is kept as may be the beginning of a secret, in bytes.
+    kept: usize,
     text: String,
     reasoning: String,
 }
 
-impl EchoGuard {
+impl<'t> EchoGuard<'t> {
+    pub(super) fn new(transport: &'t dyn Transport) -> Self {
+        let kept = transport.longest_secret().saturating_sub(1);
+        Self { transport, kept, text: String::new(), reasoning: String::new() }
+    }
+
     /// Whether `events` complete the key, with what came before them.
-    pub(super) fn completes_key(&mut self, events: &[ChatEvent], transport: &dyn Transport) -> bool {
+    pub(super) fn completes_key(&mut self, events: &[ChatEvent]) -> bool {
+        let Self { transport, kept, .. } = *self;
         events.iter().any(|event| match event {
-            ChatEvent::Text { text } => completes(&mut self.text, text, transport),
-            ChatEvent::Reasoning { text } => completes(&mut self.reasoning, text, transport),
+            ChatEvent::Text { text } => completes(&mut self.text, text, kept, transport),
+            ChatEvent::Reasoning { text } => completes(&mut self.reasoning, text, kept, transport),
             ChatEvent::ToolCallDelta { name, .. } => transport.holds_secret(name),
             ChatEvent::Progress { .. } => false,
-            ChatEvent::Ended { reply } => reply.calls.iter().any(|call| is_in_call(call, transport)),
+            ChatEvent::Ended { reply } => self.is_in_reply(reply),
         })
+    }
+
+    /// Whether an error spells it.
+    pub(super) fn is_in_error(&self, error: &ServerError) -> bool {
+        let ServerError { message, failed_generation, kind: _, code: _ } = error;
+        // What it could not parse goes on where the text ended.
+        let written = failed_generation.as_ref().map(|text| format!("{}{text}", self.text));
+        self.transport.holds_secret(message)
+            || written.is_some_and(|written| self.transport.holds_secret(&written))
+    }
+
+    /// Whether what is told of an odd reply spells it.
+    pub(super) fn is_in_notes(&self, notes: &StreamNotes) -> bool {
+        let StreamNotes { body_start, transport_error, foreign_items, skipped_frames: _ } = notes;
+        let mut texts = body_start.iter().chain(transport_error).chain(foreign_items);
+        texts.any(|text| self.transport.holds_secret(text))
+    }
+
+    /// The finish reason and the model's name are not told to anybody.
+    fn is_in_reply(&self, reply: &Reply) -> bool {
+        let Reply { status, calls, finish_reason: _, usage: _, model: _ } = reply;
+        let is_in_status = match status {
+            ReplyStatus::ServerError { error } => self.is_in_error(error),
+            ReplyStatus::Incomplete { cause } => {
+                cause.as_ref().is_some_and(|cause| self.transport.holds_secret(cause))
+            }
+            ReplyStatus::Complete | ReplyStatus::CallTruncated | ReplyStatus::Empty => false,
+        };
+        is_in_status || calls.iter().any(|call| self.is_in_call(call))
+    }
+
+    fn is_in_call(&self, call: &RawCall) -> bool {
+        let arguments = match &call.arguments {
+            RawArguments::Object { value } => serde_json::to_string(value).unwrap_or_default(),
+            RawArguments::Malformed { text, .. } => text.clone(),
+        };
+        self.transport.holds_secret(&arguments) || self.transport.holds_secret(&call.name)
     }
 }
 
-fn completes(before: &mut String, piece: &str, transport: &dyn Transport) -> bool {
+fn completes(before: &mut String, piece: &str, kept: usize, transport: &dyn Transport) -> bool {
     before.push_str(piece);
     if transport.holds_secret(before) {
         return true;
     }
-    let mut cut = before.len().saturating_sub(KEPT);
+    let mut cut = before.len().saturating_sub(kept);
     while !before.is_char_boundary(cut) {
         cut += 1;
     }
     before.drain(..cut);
     false
-}
-
-fn is_in_call(call: &RawCall, transport: &dyn Transport) -> bool {
-    let arguments = match &call.arguments {
-        RawArguments::Object { value } => serde_json::to_string(value).unwrap_or_default(),
-        RawArguments::Malformed { text, .. } => text.clone(),
-    };
-    transport.holds_secret(&arguments) || transport.holds_secret(&call.name)
 }

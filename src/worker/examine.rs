@@ -126,7 +126,7 @@ fn models(answer: &Answer, prober: &Prober) -> Result<Vec<Model>, ProbeError> {
             return Err(ProbeError::Redirect { url, status: code, location: answer.location.clone() });
         }
         401 | 403 => {
-            return Err(ProbeError::Unauthorized { url, status: code, has_key: prober.has_key() });
+            return Err(ProbeError::Unauthorized { url, status: code, sent: prober.credentials() });
         }
         _ => return Err(status(prober, answer)),
     }

@@ -49,15 +49,15 @@ impl std::fmt::Debug for HttpTransport {
 }
 
 impl HttpTransport {
-    /// A transport to the base URL `base` (`/v1` included). `key` is sent as a bearer token and taken out of
-    /// whatever comes back.
+    /// A transport to the base URL `base` (`/v1` included). `key` is sent as a bearer token, unless `base` has a user or a
+    /// password, which are sent in its place; whatever is secret is taken out of what comes back.
     ///
     /// # Errors
     /// When `base` is no HTTP URL, or TLS cannot be set up; in a sentence.
     pub fn new(base: &str, key: Option<String>, connect: Duration) -> Result<Self, String> {
         let url = endpoint_url(base, api_path(Api::ChatCompletions))?;
         let models = endpoint_url(base, "models")?;
-        if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
+        if sent_key(&url, key.as_deref()).is_some_and(|key| !is_sendable(key)) {
             let message =
                 "the API key holds a blank or a character that no HTTP header takes; was it copied whole?";
             return Err(String::from(message));
@@ -67,6 +67,7 @@ impl HttpTransport {
         let client = build_client(&url, connect)?;
         let prober = Prober::new(client.clone(), &url, key.as_deref(), PROBE_LIMIT);
         let redactor = prober.redactor().clone();
+        let key = sent_key(&url, key.as_deref()).map(str::to_owned);
         let target = |url: Url| Target { shown: redactor.text(&shown_url(&url)), url };
         let (completions, responses) = (target(url), target(responses));
         Ok(Self { client, prober, base, models, completions, responses, key, redactor })
@@ -148,6 +149,10 @@ impl Transport for HttpTransport {
     fn holds_secret(&self, text: &str) -> bool {
         self.redactor.is_in(text)
     }
+
+    fn longest_secret(&self) -> usize {
+        self.redactor.longest()
+    }
 }
 
 /// What a body's stream goes on with.
@@ -194,6 +199,22 @@ pub(super) fn endpoint_url(base: &str, path: &str) -> Result<Url, String> {
     url.set_path(&whole);
     url.set_fragment(None);
     Ok(url)
+}
+
+/// Whether requests to `url` bring a user and a password.
+pub(super) fn has_user(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+/// The key, unless the URL has credentials of its own: they are the more specific, and a request has one
+/// `Authorization`.
+pub(super) fn sent_key<'k>(url: &Url, key: Option<&'k str>) -> Option<&'k str> {
+    key.filter(|_| !has_user(url))
+}
+
+/// Whether a header takes the key.
+pub(super) fn is_sendable(key: &str) -> bool {
+    key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// A URL without user, password and query, which may be secrets.
@@ -269,14 +290,22 @@ pub(super) fn root_cause(error: &reqwest::Error) -> String {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.parse::<f64>().ok()) {
-        return Duration::try_from_secs_f64(ms / 1000.0).ok();
+        return wait_of(ms / 1000.0);
     }
     let value = text(RETRY_AFTER.as_str())?;
     if let Ok(seconds) = value.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
+        return wait_of(seconds);
     }
     let date = jiff::fmt::rfc2822::parse(value).ok()?;
     let now = jiff::Timestamp::try_from(SystemTime::now()).ok()?;
     let wait = date.timestamp().duration_since(now);
     Some(Duration::try_from(wait).unwrap_or_default())
+}
+
+/// In whole milliseconds, as recordings hold it; as long as can be said where it is longer.
+fn wait_of(seconds: f64) -> Option<Duration> {
+    (seconds >= 0.0).then(|| {
+        let wait = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+    })
 }

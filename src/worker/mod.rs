@@ -52,7 +52,7 @@ pub use examine::{Examination, ExamineOptions, Model, examine_endpoint};
 pub use handle::Worker;
 pub use http::HttpTransport;
 pub use open::{AskError, OpenError, OpenWorker};
-pub use probe::ProbeError;
+pub use probe::{Credentials, ProbeError};
 pub use project_tools::{ProjectTools, TrustSource};
 pub use record::{EventStream, ResultError};
 pub use recorded_calls::RecordedToolCall;

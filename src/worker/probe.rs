@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION, SERVER};
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
-use super::http::{is_refused, root_cause, shown_url};
+use super::http::{has_user, is_refused, is_sendable, root_cause, sent_key, shown_url};
 use super::redact::{Redactor, secrets_of_url};
 use crate::text::one_line;
 
@@ -59,14 +59,14 @@ pub enum ProbeError {
         cause: String,
     },
     /// The key is missing or refused.
-    #[error("{url} answers {status}: {}", if *has_key { "the API key is refused" } else { "it wants an API key" })]
+    #[error("{url} answers {status}: {}", sent.fault())]
     Unauthorized {
         /// Where.
         url: String,
         /// 401 or 403.
         status: u16,
-        /// Whether one was sent.
-        has_key: bool,
+        /// What was sent.
+        sent: Credentials,
     },
     /// The API is a level deeper.
     #[error("{url} is not there, and {url_with_v1} is")]
@@ -118,15 +118,41 @@ impl ProbeError {
             Self::Broken { .. } => {
                 "check the address and the network; an https:// server says nothing to http://"
             }
-            Self::Unauthorized { has_key: true, .. } => {
+            Self::Unauthorized { sent: Credentials::Key, .. } => {
                 "correct the key, or take one that may use this server"
             }
-            Self::Unauthorized { has_key: false, .. } => "set the variable that the key is read from",
+            Self::Unauthorized { sent: Credentials::None, .. } => {
+                "set the variable that the key is read from"
+            }
+            Self::Unauthorized { sent: Credentials::OfUrl, .. } => {
+                "correct them; or leave them out, and the API key is sent"
+            }
             Self::LacksV1 { .. } => "end the endpoint in /v1",
             Self::Redirect { .. } => "give that as the endpoint, without /models",
             Self::Status { .. } | Self::NoList { .. } => {
                 "give the base URL of an OpenAI-compatible API, which mostly ends in /v1"
             }
+        }
+    }
+}
+
+/// What a request is to be let in by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credentials {
+    /// Nothing.
+    None,
+    /// The API key.
+    Key,
+    /// The user and the password of the URL, in place of any key.
+    OfUrl,
+}
+
+impl Credentials {
+    fn fault(self) -> &'static str {
+        match self {
+            Self::None => "it wants an API key",
+            Self::Key => "the API key is refused",
+            Self::OfUrl => "the endpoint's user and password are refused",
         }
     }
 }
@@ -140,6 +166,8 @@ fn of_server(said: &str) -> String {
 pub(super) struct Prober {
     client: Client,
     key: Option<String>,
+    /// The URL has a user or a password.
+    has_user: bool,
     redactor: Redactor,
     /// Of each question.
     pub(super) limit: Duration,
@@ -150,8 +178,8 @@ impl Prober {
     pub(super) fn new(client: Client, url: &Url, key: Option<&str>, limit: Duration) -> Self {
         let in_url = secrets_of_url(url);
         let redactor = Redactor::new(key.into_iter().chain(in_url.iter().map(String::as_str)));
-        let key = key.filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic())).map(str::to_owned);
-        Self { client, key, redactor, limit }
+        let key = sent_key(url, key).filter(|key| is_sendable(key)).map(str::to_owned);
+        Self { client, key, has_user: has_user(url), redactor, limit }
     }
 
     /// What takes the key and the URL's secrets out of an answer.
@@ -165,8 +193,12 @@ impl Prober {
         self
     }
 
-    pub(super) fn has_key(&self) -> bool {
-        self.key.is_some()
+    pub(super) fn credentials(&self) -> Credentials {
+        match (self.has_user, &self.key) {
+            (true, _) => Credentials::OfUrl,
+            (false, Some(_)) => Credentials::Key,
+            (false, None) => Credentials::None,
+        }
     }
 
     /// `text` without the key and what the URL holds of secrets.
@@ -176,8 +208,9 @@ impl Prober {
 
     /// The server's own words about an error, or empty.
     pub(super) fn said(&self, answer: &Answer) -> String {
-        let pointers = ["/error/message", "/error", "/message", "/detail"];
-        let said = pointers.iter().find_map(|pointer| answer.body.pointer(pointer)?.as_str());
+        let pointers = ["/error/message", "/message", "/detail", "/error"];
+        let mut texts = pointers.iter().filter_map(|pointer| answer.body.pointer(pointer)?.as_str());
+        let said = texts.find(|text| !text.trim().is_empty());
         said.map(|said| self.clean(said)).unwrap_or_default()
     }
 

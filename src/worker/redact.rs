@@ -104,6 +104,11 @@ impl Redactor {
         self.find(text.as_bytes()).is_some()
     }
 
+    /// Bytes of the longest way to write a secret.
+    pub(super) fn longest(&self) -> usize {
+        self.forms.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
     /// Where the first secret begins and how long it is.
     fn find(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         let found =

@@ -117,6 +117,12 @@ pub trait Transport: Send + Sync {
     fn holds_secret(&self, _text: &str) -> bool {
         false
     }
+
+    /// Bytes of the longest of what [`Transport::holds_secret`] looks for: a reply may spell it over several pieces. A
+    /// transport that looks for something says so here, too.
+    fn longest_secret(&self) -> usize {
+        0
+    }
 }
 
 /// An API's path beneath the base URL.

@@ -10,7 +10,6 @@ mod reply;
 
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::drain::Exchange;
@@ -19,9 +18,7 @@ use super::record::lock;
 use super::recording::Line;
 use super::toolbox::Toolbox;
 use super::transport::{Incoming, Look, Outgoing, Page, TransportError};
-use crate::chat::{
-    BodyForm, ChatEvent, ChatRequest, Feature, Reply, ServerError, Swap, classify_http_error, next_swap,
-};
+use crate::chat::{BodyForm, ChatEvent, ChatRequest, Feature, Reply, ServerError, Swap, next_swap};
 use crate::request::{Event, FailReason, Failure, Run, kind};
 
 /// Tries of one turn, the first included.
@@ -48,6 +45,13 @@ struct Over;
 struct Open {
     incoming: Incoming,
     exchange: Exchange,
+}
+
+/// What a server says of a request that it did not take.
+struct Said {
+    error: ServerError,
+    /// It came as a web page.
+    is_page: bool,
 }
 
 /// How one try ended, where the turn is not over by it.
@@ -110,7 +114,7 @@ impl Turn<'_> {
                         || outgoing(attempt + 1, request.encode_body(BodyForm { stream: false, ..*form }));
                     return self.read_reply(&body, probe, open).await;
                 }
-                Ok(open) => self.judge_refusal(*form, &body, attempt, open).await?,
+                Ok(open) => self.judge_refusal(request, *form, attempt, open).await?,
                 Err(TransportError::Connect { message, refused: true }) if self.may_retry() => {
                     let wait = jitter(self.delay / 2, self.task.id_seed, turn, attempt);
                     Again::After { wait, reason: message, is_loading: false }
@@ -159,16 +163,15 @@ impl Turn<'_> {
     /// What is done about an answer that is no reply.
     async fn judge_refusal(
         &mut self,
+        request: &ChatRequest,
         form: BodyForm,
-        sent: &Value,
         attempt: u32,
         open: Open,
     ) -> Result<Again, Over> {
         let Incoming { status, retry_after, .. } = open.incoming;
         let location = open.incoming.location.clone();
-        let body = self.read_error_body(open).await?;
-        let error = classify_http_error(status, &body);
-        if let Some(swap) = next_swap(form, sent, &error, self.run.config().fallback) {
+        let Said { error, is_page } = self.read_error(open).await?;
+        if let Some(swap) = next_swap(request, form, &error, self.run.config().fallback) {
             return Ok(Again::As(swap, error.message));
         }
         let is_loading = status == 503 && error.message.contains("Loading model");
@@ -188,14 +191,7 @@ impl Turn<'_> {
             return Err(Over);
         }
         let url = self.task.url();
-        let failure = failure::of_status(
-            url,
-            status,
-            &error,
-            failure::is_page(&body),
-            location.as_deref(),
-            retry_after,
-        );
+        let failure = failure::of_status(url, status, &error, is_page, location.as_deref(), retry_after);
         Err(self.fail(failure))
     }
 

@@ -292,6 +292,22 @@ fn the_key_is_told_of_and_never_told() {
 }
 
 #[test]
+fn a_user_of_the_endpoint_is_told_of_in_place_of_the_key() {
+    let server = Server::pages(|request: &Received| {
+        let is_right = request.header("authorization") == Some("Basic dXNlcjpodW50ZXIy");
+        if is_right { models(&["m"]) } else { Answer::whole(401, &[], "{}") }
+    });
+    let with = |user: &str| {
+        let endpoint = server.endpoint().replace("//", &format!("//{user}@"));
+        doctor(&Project::empty(), &["--endpoint", &endpoint], &[("OPENAI_API_KEY", "sk-right")])
+    };
+    with("user:hunter2").says("key", "ok", &["user and password are sent, and OPENAI_API_KEY is not"]);
+    let refused = with("user:wrong");
+    refused.says("endpoint", "error", &["the endpoint's user and password are refused", "correct them"]);
+    assert!(!refused.of("endpoint")[0].contains("OPENAI_API_KEY"), "{refused:?}");
+}
+
+#[test]
 fn each_workers_server_is_asked_once_and_its_model_looked_for() {
     let here = Server::pages(|_| models(&["small", "large"]));
     let project = Project::empty();

@@ -426,6 +426,21 @@ fn a_run_wants_what_its_workers_tools_want() {
     assert_eq!(server.posts().len(), 2, "nothing was sent where nothing was trusted");
 }
 
+/// A server that is sent the user and the password of its URL is sent no key, which takes no word then.
+#[test]
+fn a_key_that_is_not_sent_takes_no_trust() {
+    let home = Home::of(&[]);
+    let server = Server::answering(|_, _| Answer::text("hi"));
+    let endpoint = server.endpoint().replace("//", "//user:hunter2@");
+    let worker = format!(
+        "(defworker :name \"w\" :endpoint \"{endpoint}\" :api-key-env \"SOME_TOKEN\" :model \"m\")\n"
+    );
+    home.project.write("specs/w.eld", worker);
+    let ended = Ended::of(home.command(&["run", "hello"]).env("SOME_TOKEN", "s3cret").output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{ended:?}");
+    assert_eq!(server.posts()[0].header("authorization"), Some("Basic dXNlcjpodW50ZXIy"));
+}
+
 /// A spec that names the server or the variable sends the user's key where its author wants it.
 #[test]
 fn a_key_is_sent_where_a_spec_says_only_with_trust() {

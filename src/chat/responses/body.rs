@@ -1,13 +1,15 @@
 //! A chat request as the body of `POST /v1/responses`.
 //!
-//! In: a [`ChatRequest`], whose tools and parameters are in the words of chat completions. Out: JSON, its keys in a fixed
-//! order. What has another name here gets it; a parameter without any (`stop`, `seed`, `logit_bias`, `n`) goes along as
+//! In: a [`ChatRequest`], whose tools and parameters are in the words of chat completions, and the [`BodyForm`] that its
+//! server takes, which holds here as it does there. Out: JSON, its keys in a fixed order. What has another name here gets it; a parameter without any (`stop`, `seed`, `logit_bias`, `n`) goes along as
 //! it is: servers that know it use it, the others say that they do not.
 
 use serde_json::{Map, Value, json};
 
 use super::super::message::Message;
 use super::super::request_body::{BodyForm, ChatRequest};
+use super::super::shape::shape_messages;
+use super::super::tool_offer::{Offer, offer};
 
 /// Members that are never taken from the parameters. A response that is continued would hold the conversation twice.
 const OWN_MEMBERS: &[&str] = &[
@@ -23,20 +25,23 @@ const OWN_MEMBERS: &[&str] = &[
 
 /// The body as JSON.
 pub(in super::super) fn encode_body(request: &ChatRequest, form: BodyForm) -> Value {
+    let Offer { tools, choice } = offer(request, form);
     let mut body = Map::new();
     body.insert(String::from("model"), json!(request.model));
-    body.insert(String::from("input"), encode_input(&request.messages));
-    if !request.tools.is_empty() {
-        body.insert(String::from("tools"), request.tools.iter().map(flatten_tool).collect());
+    let messages = shape_messages(&request.messages, form.swaps);
+    body.insert(String::from("input"), encode_input(&messages));
+    if !tools.is_empty() {
+        body.insert(String::from("tools"), tools.iter().copied().map(flatten_tool).collect());
     }
-    for (name, value) in &request.params {
-        let needs_tools = matches!(name.as_str(), "tool_choice" | "parallel_tool_calls");
-        if OWN_MEMBERS.contains(&name.as_str()) || (needs_tools && request.tools.is_empty()) {
+    if let Some(choice) = choice {
+        body.insert(String::from("tool_choice"), flatten_choice(&choice));
+    }
+    for (name, value) in request.taken_params(!tools.is_empty(), form.swaps) {
+        if OWN_MEMBERS.contains(&name) {
             continue;
         }
-        let (name, value) = match name.as_str() {
+        let (name, value) = match name {
             "max_tokens" | "max_completion_tokens" => ("max_output_tokens", value.clone()),
-            "tool_choice" => ("tool_choice", flatten_choice(value)),
             "reasoning_effort" => ("reasoning", json!({ "effort": value })),
             "response_format" => ("text", json!({ "format": flatten_format(value) })),
             "verbosity" => ("text", json!({ "verbosity": value })),
@@ -141,6 +146,7 @@ fn flatten_format(format: &Value) -> Value {
 mod tests {
     use super::super::super::Api;
     use super::super::super::message::MessageToolCall;
+    use super::super::super::swap::{Swap, Swaps};
     use super::*;
 
     fn system(text: &str) -> Message {
@@ -287,6 +293,45 @@ mod tests {
             whole["store"] = json!(false);
             assert_eq!(body_of(&request).to_string(), whole.to_string(), "{params}");
         }
+    }
+
+    #[test]
+    fn what_was_refused_is_sent_otherwise_here_too() {
+        let choice = json!({ "type": "function", "function": { "name": "f" } });
+        let params = json!({ "tool_choice": choice, "parallel_tool_calls": true, "return_progress": true });
+        let mut request = with_params(&params);
+        request.tools.push(json!({ "type": "function", "function": { "name": "g" } }));
+        request.messages = vec![
+            user("u"),
+            Message::Assistant {
+                content: String::new(),
+                tool_calls: vec![MessageToolCall::new("1", "g", "{}")],
+            },
+            Message::Tool { tool_call_id: String::from("1"), content: String::from("12") },
+        ];
+        let body = |swap: Option<Swap>| {
+            let swaps = Swaps::from(Vec::from_iter(swap));
+            request.encode_body(BodyForm { api: Api::Responses, swaps, ..BodyForm::default() })
+        };
+        let plain = body(None);
+        let of = |swap, names: &[&str]| {
+            let body = body(Some(swap));
+            names.iter().map(|name| body[*name].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(Swap::NoToolChoice, &["tool_choice", "tools"]), [json!(null), plain["tools"].clone()]);
+        assert_eq!(
+            of(Swap::ToolAlone, &["tool_choice", "tools"]),
+            [json!("required"), json!([plain["tools"][0]])]
+        );
+        assert_eq!(of(Swap::NoParallelToolCalls, &["parallel_tool_calls"]), [json!(null)]);
+        assert_eq!(of(Swap::NoProgress, &["return_progress"]), [json!(null)]);
+        let told = of(Swap::NoTools, &["tools", "tool_choice", "parallel_tool_calls", "input"]);
+        assert_eq!(told[..3], [json!(null), json!(null), json!(null)]);
+        assert!(!told[3].to_string().contains("function_call"), "{}", told[3]);
+        // Forced until it was called.
+        let Some(Message::Assistant { tool_calls, .. }) = request.messages.get_mut(1) else { panic!() };
+        tool_calls[0] = MessageToolCall::new("1", "f", "{}");
+        assert_eq!(body_of(&request)["tool_choice"], json!(null));
     }
 
     #[test]

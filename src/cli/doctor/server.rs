@@ -13,7 +13,8 @@ use crate::cli::worker::choose_worker;
 use crate::project::Generation;
 use crate::spec::WorkerSpec;
 use crate::worker::{
-    EndpointOptions, Examination, ExamineOptions, ProbeError, examine_endpoint, find_endpoint, names_key,
+    Credentials, EndpointOptions, Examination, ExamineOptions, ProbeError, examine_endpoint, find_endpoint,
+    names_key,
 };
 
 /// Each question to a server may take so long.
@@ -192,7 +193,8 @@ fn tell(
 
 fn failed(error: &ProbeError, source: &str, key_env: &str) -> Line {
     let next = error.next_step();
-    let is_about_key = matches!(error, ProbeError::Unauthorized { .. });
+    let is_about_key =
+        matches!(error, ProbeError::Unauthorized { sent: Credentials::Key | Credentials::None, .. });
     let next = if is_about_key { format!("{next}: {key_env}") } else { next.to_owned() };
     Line::error("endpoint", format!("{error} ({source})"), next)
 }
@@ -203,6 +205,10 @@ fn key_line(server: &Server) -> Line {
     if let Some(wish) = &server.untrusted {
         let message = format!("{name} is set and was not sent, which takes trust: {wish}");
         return Line::warning("key", message, "read the spec, then `deftool trust grant`");
+    }
+    if has_user(&server.base) {
+        let message = format!("the endpoint's user and password are sent, and {name} is not");
+        return Line::ok("key", message);
     }
     let is_sendable = |key: &String| key.trim().bytes().all(|byte| byte.is_ascii_graphic());
     match environment(name) {
@@ -222,6 +228,12 @@ fn key_line(server: &Server) -> Line {
         }
         None => Line::ok("key", format!("{name} is not set, and the server asks for none")),
     }
+}
+
+/// Whether a URL has a user or a password.
+fn has_user(base: &str) -> bool {
+    let rest = base.split_once("://").map_or("", |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
 /// A URL without user, password and query, which may be secrets.

@@ -74,4 +74,8 @@ impl Transport for Route {
     fn holds_secret(&self, text: &str) -> bool {
         self.redactor.is_in(text)
     }
+
+    fn longest_secret(&self) -> usize {
+        self.redactor.longest()
+    }
 }

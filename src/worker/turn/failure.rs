@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use reqwest::Url;
+
 use crate::chat::{Api, ServerError, ServerErrorKind, refuses_tools};
 use crate::request::{FailReason, Failure, kind};
 use crate::worker::drive::seconds;
@@ -70,13 +72,18 @@ fn advice(
     let advice = match (error.kind, status, location) {
         (ServerErrorKind::ContextOverflow, ..) => "; shorten the prompt or enlarge the context",
         (ServerErrorKind::Unauthorized, ..) if is_usual_place(url) => {
-            "; set the right key in OPENAI_API_KEY or in the variable that :api-key-env names; a server that was only \
+            "; set the right key in OPENAI_API_KEY or in the variable that :api-key-env names (a user and password in the \
+             endpoint are sent in its place); a server that was only \
              found on this machine is sent none: name it by --endpoint, OPENAI_BASE_URL or the worker's :endpoint"
         }
         (ServerErrorKind::Unauthorized, ..) => {
-            "; set the right key in OPENAI_API_KEY or in the variable that :api-key-env names"
+            "; set the right key in OPENAI_API_KEY or in the variable that :api-key-env names (a user and password in the \
+             endpoint are sent in its place)"
         }
         (_, 300..400, Some(location)) => {
+            // It may be told from here: `/openai/v1/chat/completions`.
+            let whole = Url::parse(url).and_then(|url| url.join(location)).map(String::from);
+            let location = whole.as_deref().unwrap_or(location);
             let endpoint = [Api::ChatCompletions, Api::Responses]
                 .iter()
                 .find_map(|api| location.strip_suffix(api_path(*api))?.strip_suffix('/'))
@@ -117,6 +124,38 @@ fn advice_on_tools(message: &str) -> &'static str {
 mod tests {
     use super::*;
     use crate::chat::classify_http_error;
+
+    #[test]
+    fn a_redirect_is_told_as_an_endpoint_that_can_be_given() {
+        let url = "http://127.0.0.1:9/v1/chat/completions";
+        let error = classify_http_error(307, b"");
+        for (location, endpoint) in [
+            ("https://h/v1/chat/completions", "https://h/v1"),
+            ("/openai/v1/chat/completions", "http://127.0.0.1:9/openai/v1"),
+            ("//h/v1/responses", "http://h/v1"),
+            ("completions/", "http://127.0.0.1:9/v1/chat/completions/"),
+        ] {
+            let Failure { detail, .. } = of_status(url, 307, &error, false, Some(location), None);
+            assert!(detail.ends_with(&format!("give {endpoint} as the endpoint")), "{location}: {detail}");
+        }
+        // A managed server has a name in place of a URL.
+        let Failure { detail, .. } = of_status("the server of `w`", 307, &error, false, Some("/v1"), None);
+        assert!(detail.ends_with("give /v1 as the endpoint"), "{detail}");
+    }
+
+    #[test]
+    fn a_key_is_asked_for_where_one_would_help() {
+        for (status, body, helps) in [
+            (401, r#"{"error": {"message": "no"}}"#, true),
+            (403, r#"{"error": {"message": "no"}}"#, true),
+            (403, r#"{"error": {"message": "flagged", "metadata": {"reasons": ["violence"]}}}"#, false),
+        ] {
+            let error = classify_http_error(status, body.as_bytes());
+            let Failure { detail, .. } =
+                of_status("http://h/v1/chat/completions", status, &error, false, None, None);
+            assert_eq!(detail.contains("set the right key"), helps, "{detail}");
+        }
+    }
 
     #[test]
     fn a_server_that_was_only_found_wants_to_be_named_before_it_is_sent_a_key() {

@@ -6,8 +6,9 @@ use futures_util::StreamExt;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::failure::is_page;
 use super::managed::is_lost;
-use super::{Open, Over, Turn};
+use super::{Open, Over, Said, Turn};
 use crate::chat::{
     ChatEvent, End, ReplyStatus, StreamDecoder, StreamNotes, classify_http_error, demands_call, silently_cut,
 };
@@ -41,7 +42,7 @@ impl Turn<'_> {
             task.shared.config.api,
             self.toolbox.tools.iter().map(|tool| tool.name.clone()),
         );
-        let mut guard = EchoGuard::default();
+        let mut guard = EchoGuard::new(task.shared.transport.as_ref());
         let mut events = Vec::new();
         let end = self.read_body(&mut open, &mut decoder, &mut guard).await?;
         open.exchange.settle();
@@ -53,7 +54,7 @@ impl Turn<'_> {
             End::Broken { error } => Some(error.clone()),
         };
         let notes = decoder.finish(end, &mut events);
-        if guard.completes_key(&events, task.shared.transport.as_ref()) {
+        if guard.completes_key(&events) || guard.is_in_notes(&notes) {
             return Err(self.fail(echoed_key(url)));
         }
         task.write(|at_ms| Line::End { at_ms, error });
@@ -90,7 +91,7 @@ impl Turn<'_> {
         &mut self,
         open: &mut Open,
         decoder: &mut StreamDecoder,
-        guard: &mut EchoGuard,
+        guard: &mut EchoGuard<'_>,
     ) -> Result<End, Over> {
         let task = self.task;
         let url = task.url();
@@ -129,7 +130,7 @@ impl Turn<'_> {
                 None => continue,
             };
             decoder.feed(&bytes, &mut events);
-            if guard.completes_key(&events, task.shared.transport.as_ref()) {
+            if guard.completes_key(&events) || decoder.error().is_some_and(|error| guard.is_in_error(error)) {
                 return Err(self.fail(echoed_key(url)));
             }
             task.write_data(&bytes);
@@ -216,9 +217,8 @@ impl Turn<'_> {
         match self.send_within(probe, EXPLAIN_LIMIT).await? {
             Some(Ok(open)) if open.incoming.status >= 400 => {
                 let status = open.incoming.status;
-                let body = self.read_error_body(open).await?;
-                let message = classify_http_error(status, &body).message;
-                Ok(format!("; asked again without streaming, HTTP {status}: {message}"))
+                let Said { error, .. } = self.read_error(open).await?;
+                Ok(format!("; asked again without streaming, HTTP {status}: {}", error.message))
             }
             Some(Err(error @ TransportError::Stopped { .. })) => Err(self.end_by_transport(error)),
             Some(Ok(mut open)) => {
@@ -230,9 +230,11 @@ impl Turn<'_> {
         }
     }
 
-    /// The start of an error's body.
-    pub(super) async fn read_error_body(&mut self, mut open: Open) -> Result<Vec<u8>, Over> {
+    /// What the start of an error's body says. It is recorded as a whole: one that spells the API key is not, since a
+    /// replay knows no key and would tell it.
+    pub(super) async fn read_error(&mut self, mut open: Open) -> Result<Said, Over> {
         let task = self.task;
+        let status = open.incoming.status;
         let mut body = Vec::new();
         let deadline = Instant::now() + ERROR_BODY_LIMIT.min(task.shared.config.timers.stall);
         let mut error = None;
@@ -244,10 +246,7 @@ impl Turn<'_> {
                 piece = tokio::time::timeout_at(deadline, open.incoming.body.next()) => piece,
             };
             match piece {
-                Ok(Some(Ok(bytes))) => {
-                    task.write_data(&bytes);
-                    body.extend(bytes);
-                }
+                Ok(Some(Ok(bytes))) => body.extend(bytes),
                 Ok(Some(Err(stopped @ TransportError::Stopped { .. }))) => {
                     return Err(self.end_by_transport(stopped));
                 }
@@ -259,8 +258,15 @@ impl Turn<'_> {
                 Ok(None) | Err(_) => break,
             }
         }
+        let said = Said { error: classify_http_error(status, &body), is_page: is_page(&body) };
+        if EchoGuard::new(task.shared.transport.as_ref()).is_in_error(&said.error) {
+            return Err(self.fail(echoed_key(task.url())));
+        }
+        if !body.is_empty() {
+            task.write_data(&body);
+        }
         task.write(|at_ms| Line::End { at_ms, error });
-        Ok(body)
+        Ok(said)
     }
 }
 

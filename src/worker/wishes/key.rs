@@ -10,6 +10,7 @@ use reqwest::Url;
 use crate::project::{Grants, Load, Wish};
 use crate::spec::WorkerSpec;
 use crate::text::Location;
+use crate::worker::http::has_user;
 
 /// What `worker` wants; `named` is the endpoint that the user named in place of the spec's. Whether the variable is set is
 /// the caller's to ask.
@@ -17,6 +18,10 @@ pub fn key_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>) -> Option
     // A server that the worker starts is trusted as a whole.
     let server = if named.is_some() || worker.server.is_some() { None } else { worker.endpoint.as_deref() };
     if server.is_none() && !names_key(worker) {
+        return None;
+    }
+    // It is sent these, and no key.
+    if named.or(server).and_then(|base| Url::parse(base.trim()).ok()).is_some_and(|url| has_user(&url)) {
         return None;
     }
     let grants = Grants {

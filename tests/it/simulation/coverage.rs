@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Everything that is counted.
-const FEATURES: [&str; 226] = [
+const FEATURES: [&str; 227] = [
     "a last turn without budget",
     "a reader goes away",
     "a request is replayed",
@@ -192,7 +192,8 @@ const FEATURES: [&str; 226] = [
     "sent again with each call and its result as a pair",
     "sent again with one system message at the head",
     "sent again with the forced tool alone and `required`",
-    "sent again with the other name of the token limit",
+    "sent again with max_completion_tokens in place of max_tokens",
+    "sent again with max_tokens in place of max_completion_tokens",
     "sent again with the system messages in the user's",
     "sent again without cache_prompt and return_progress",
     "sent again without parallel_tool_calls",

@@ -225,8 +225,7 @@ pub(super) fn check_tools(
     let offered = current.set.definitions(|tool| !is_last || current.is_exit(&tool.name));
     // One that the model is to call goes alone where no server looks at its name.
     let choice = config.run.params.get("tool_choice").and_then(|choice| choice.pointer("/function/name"));
-    let goes_alone = !wire::is_response(body)
-        && (config.server.lacks(Feature::NamedTool) || forms.contains(&swaps::bit(Swap::ToolAlone)));
+    let goes_alone = config.server.lacks(Feature::NamedTool) || forms.contains(&swaps::bit(Swap::ToolAlone));
     let named: Vec<Value> =
         offered.iter().filter(|tool| Some(&tool["function"]["name"]) == choice).cloned().collect();
     let is_alone = goes_alone && !named.is_empty() && sent == named;

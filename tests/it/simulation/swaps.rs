@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::dice::Dice;
 use super::ledger::Exchange;
+use super::wire;
 
 /// What a refusal complains of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,13 +104,18 @@ impl Refused {
 
     /// The form in which `body` is sent again, if there is another.
     fn answer(self, body: &Value, forms: &Forms, fallback: Fallback) -> Option<Swap> {
-        let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let messages = wire::messages(body).unwrap_or_default();
         let is_system = |message: &Value| message["role"] == "system";
         let is_late = messages.iter().skip(1).any(is_system);
         let sent = |member: &str| body.get(member).is_some();
         let (swap, helps) = match self {
             Self::StreamOptions => (Swap::NoStreamOptions, sent("stream_options")),
-            Self::TokenLimit => (Swap::TokenLimit, sent("max_tokens") || sent("max_completion_tokens")),
+            Self::TokenLimit => {
+                let to_new = sent("max_tokens");
+                let swap = if to_new { Swap::UseMaxCompletionTokens } else { Swap::UseMaxTokens };
+                let was_renamed = LIMITS.iter().any(|(_, swap)| has(forms, *swap));
+                (swap, (to_new || sent("max_completion_tokens")) && !was_renamed)
+            }
             Self::ParallelToolCalls => (Swap::NoParallelToolCalls, sent("parallel_tool_calls")),
             Self::Progress => (Swap::NoProgress, sent("return_progress")),
             Self::ToolChoice if body["tool_choice"].is_object() => (Swap::ToolAlone, true),
@@ -129,10 +135,12 @@ fn calls(message: &Value) -> usize {
     message["tool_calls"].as_array().map_or(0, Vec::len)
 }
 
+/// The names of the token limit, each with the form in which it is no longer sent.
+const LIMITS: [(&str, Swap); 2] =
+    [("max_tokens", Swap::UseMaxCompletionTokens), ("max_completion_tokens", Swap::UseMaxTokens)];
+
 /// The form that must follow an exchange at once, by a request that had `forms` before it.
 pub(super) fn next_form(exchange: &Exchange, forms: &Forms, fallback: Fallback) -> Option<Swap> {
-    // The other API has no other form.
-    exchange.body.get("messages")?;
     let refused = exchange.script.refused.filter(|_| exchange.is_delivered() && exchange.streams)?;
     refused.answer(&exchange.body, forms, fallback)
 }
@@ -169,12 +177,16 @@ pub(super) fn has_no_tools(forms: &Forms) -> bool {
 /// What of a body its server has refused before.
 pub(super) fn still_refused(body: &Value, forms: &Forms, run: &RunConfig) -> Option<&'static str> {
     let sent = |member: &str| body.get(member).is_some();
-    let limits = ["max_tokens", "max_completion_tokens"];
-    let own_limit = limits.iter().any(|name| run.params.contains_key(*name) && sent(name));
+    let both = LIMITS.iter().all(|(_, swap)| has(forms, *swap));
+    let is_refused = |(name, swap): &(&str, Swap)| {
+        !both && has(forms, *swap) && run.params.contains_key(*name) && sent(name)
+    };
+    if LIMITS.iter().any(is_refused) {
+        return Some("the token limit");
+    }
     let any_object = body["tool_choice"].is_object();
     [
         (Swap::NoStreamOptions, sent("stream_options"), "stream_options"),
-        (Swap::TokenLimit, own_limit, "the token limit"),
         (Swap::NoParallelToolCalls, sent("parallel_tool_calls"), "parallel_tool_calls"),
         (Swap::NoProgress, sent("return_progress") || sent("cache_prompt"), "return_progress"),
         (Swap::ToolAlone, any_object, "a tool_choice that is an object"),
@@ -190,13 +202,15 @@ pub(super) fn untouched(body: &Value, swap: Option<Swap>) -> Value {
     let names: &[&str] = match swap {
         None => &[],
         Some(Swap::NoStreamOptions) => &["stream_options"],
-        Some(Swap::TokenLimit) => &["max_tokens", "max_completion_tokens"],
+        Some(Swap::UseMaxCompletionTokens | Swap::UseMaxTokens) => &["max_tokens", "max_completion_tokens"],
         Some(Swap::NoParallelToolCalls) => &["parallel_tool_calls"],
         Some(Swap::NoProgress) => &["return_progress", "cache_prompt"],
         Some(Swap::ToolAlone) => &["tool_choice", "tools"],
         Some(Swap::NoToolChoice) => &["tool_choice"],
-        Some(Swap::CallPairs | Swap::SystemFirst | Swap::SystemAsUser | Swap::PlainRoles) => &["messages"],
-        Some(Swap::NoTools) => &["messages", "tools", "tool_choice", "parallel_tool_calls"],
+        Some(Swap::CallPairs | Swap::SystemFirst | Swap::SystemAsUser | Swap::PlainRoles) => {
+            &["messages", "input"]
+        }
+        Some(Swap::NoTools) => &["messages", "input", "tools", "tool_choice", "parallel_tool_calls"],
     };
     let mut body = body.clone();
     if let Value::Object(members) = &mut body {
@@ -210,7 +224,7 @@ pub(super) fn untouched(body: &Value, swap: Option<Swap>) -> Value {
 /// Words of a conversation that another form of it has lost.
 pub(super) fn lost(before: &Value, after: &Value) -> Option<String> {
     let texts = |body: &Value| -> Vec<String> {
-        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+        let messages = wire::messages(body).unwrap_or_default();
         messages.iter().filter_map(|message| message["content"].as_str().map(str::to_owned)).collect()
     };
     let kept = texts(after);

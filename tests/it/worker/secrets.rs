@@ -108,6 +108,108 @@ async fn a_key_spelled_over_several_deltas_is_never_completed() {
     futures_util::future::join_all(checks).await;
 }
 
+/// Escapes hide the key from whoever looks at bytes; what they spell is never told, shown or left in a recording.
+#[tokio::test]
+async fn a_key_spelled_by_escapes_in_an_error_is_never_told() {
+    let spell = |text: &str| {
+        text.chars().map(|char| format!("\\u{:04x}", u32::from(char))).collect::<Vec<_>>().concat()
+    };
+    let escaped = spell(KEY);
+    let error = |members: &str| format!(r#"{{"error":{{"message":"Incorrect key {members}}}}}"#);
+    let said = error(&format!(r#"{escaped}""#));
+    let nested = json!({"error": {"message": "upstream", "metadata": {"raw": said}}}).to_string();
+    let (first, second) = KEY.split_at(10);
+    let second = spell(second);
+    let unparsed = error(&format!(r#"","failed_generation":"{escaped}""#));
+    let rest_of_text = error(&format!(r#"","failed_generation":"{second}""#));
+    let whole = |status, headers: &'static [_]| Answer::whole(status, headers, &said);
+    let frame = |data: &str| format!("data: {data}\n\n");
+    let foreign = format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{escaped}"}}}}]}}"#);
+    let cases = vec![
+        ("400", vec![whole(400, &[])]),
+        ("400, byte by byte", vec![whole(400, &[]).byte_by_byte()]),
+        ("a provider's", vec![Answer::whole(400, &[], &nested)]),
+        ("a call that was not parsed", vec![Answer::whole(400, &[], &unparsed)]),
+        ("one that would be tried again", vec![whole(429, &[("retry-after", "0")])]),
+        (
+            "one that would be sent otherwise",
+            vec![Answer::whole(400, &[], &said.replace("Incorrect", "stream_options"))],
+        ),
+        ("in the stream", vec![Answer::stream().piece(frame(&said)).done().end()]),
+        ("after text", vec![Answer::stream().delta("so far").piece(frame(&said)).done().end()]),
+        ("a call in the stream", vec![Answer::stream().piece(frame(&unparsed)).done().end()]),
+        ("half in the text", vec![Answer::stream().delta(first).piece(frame(&rest_of_text)).done().end()]),
+        ("JSON at 200", vec![whole(200, &[])]),
+        ("a whole reply", vec![Answer::whole(200, &[], &foreign.replace("delta", "message"))]),
+        ("an empty stream's reason", vec![Answer::stream().end(), whole(400, &[])]),
+    ];
+    let checks = cases.into_iter().map(|(name, answers)| async move {
+        let left = everything(answers).await;
+        assert!(left.contains("sent the API key back"), "{name}: {left}");
+        assert!(!left.contains(KEY), "{name}: {left}");
+        assert!(!left.contains(&KEY[10..]), "{name}, in part: {left}");
+    });
+    futures_util::future::join_all(checks).await;
+}
+
+/// A body that spells the key is no part of a recording: whoever decodes it would find the key.
+#[tokio::test]
+async fn a_recording_holds_no_error_that_spells_the_key() {
+    let escaped = KEY.replace('-', "\\u002d");
+    let said = format!(r#"{{"error":{{"message":"Incorrect key {escaped}"}}}}"#);
+    for answer in
+        [Answer::whole(400, &[], &said), Answer::stream().piece(format!("data: {said}\n\n")).done().end()]
+    {
+        let left = everything([answer]).await;
+        assert!(!left.contains("u002d"), "{left}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_key_in_short_pieces_is_never_completed() {
+    let key = (0..150).map(|number| format!("eyJhb-{number:04}")).collect::<Vec<_>>().concat();
+    let pieces = key.as_bytes().chunks(50).map(|piece| delta(&String::from_utf8_lossy(piece)));
+    let answer = pieces.fold(Answer::stream(), |answer, piece| answer.wait_ms(5).chunk(&piece));
+    let server = Server::script([answer.chunk(&finish("stop")).done().end()]);
+    let ended = ask(&Worker::start(config(), echo(), http(&server.endpoint(), Some(&key)))).await;
+    let (.., detail, text) = ended.failed();
+    assert!(detail.contains("sent the API key back"), "{detail}");
+    assert!(text.len() < key.len() && key.starts_with(text), "{text}");
+}
+
+/// The URL says who asks; two `Authorization` headers are one too many for most servers.
+#[tokio::test]
+async fn a_user_in_the_endpoint_is_sent_in_place_of_the_key() {
+    for (user, key, expected) in [
+        ("user:hunter2@", Some(KEY), "Basic dXNlcjpodW50ZXIy"),
+        ("user:hunter2@", None, "Basic dXNlcjpodW50ZXIy"),
+        ("user@", Some(KEY), "Basic dXNlcjo="),
+        // What is not sent may be anything.
+        ("user:hunter2@", Some("two words"), "Basic dXNlcjpodW50ZXIy"),
+        ("", Some(KEY), "Bearer sk-proj-0123456789abcdef"),
+    ] {
+        let server = Server::answering_all(|_, request| {
+            let is_asked = request.line.starts_with("GET");
+            if is_asked { Answer::whole(401, &[], "{}") } else { Answer::text("fine") }
+        });
+        let endpoint = server.endpoint().replace("http://", &format!("http://{user}"));
+        let options = deftool::worker::EndpointOptions {
+            endpoint: Some(endpoint),
+            key: key.map(str::to_owned),
+            ..deftool::worker::EndpointOptions::default()
+        };
+        let worker = Worker::connect(config(), echo(), options).await.unwrap();
+        assert_eq!(ask(&worker).await.text(), "fine");
+        let posts = server.posts();
+        assert!(posts.iter().any(|post| post.line.starts_with("GET")), "it was asked what it is");
+        for post in posts {
+            let sent = post.headers.iter().filter(|(name, _)| name == "authorization");
+            let sent: Vec<&str> = sent.map(|(_, value)| value.as_str()).collect();
+            assert_eq!(sent, [expected], "{user}: {}", post.line);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_password_in_the_endpoint_is_not_told() {
     let server = Server::script([Answer::error(404, &[], "nothing here")]);

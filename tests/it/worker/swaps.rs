@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use deftool::chat::{BodyForm, Capabilities, Swap, classify_http_error, next_swap};
+use deftool::chat::{
+    Api, BodyForm, Capabilities, ChatRequest, Message, MessageToolCall, Swap, classify_http_error, next_swap,
+};
 use deftool::request::Event;
 use deftool::spec::{Dialect, Fallback};
-use deftool::worker::{Worker, WorkerConfig};
+use deftool::worker::{SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Map, Value, json};
 
 use super::bench::*;
@@ -331,9 +333,19 @@ async fn a_server_that_loads_for_ever_is_given_up() {
 /// What llama.cpp was recorded to say is known for what it is.
 #[test]
 fn recorded_refusals_are_understood() {
-    let sent = json!({"messages": [
-        {"role": "system"}, {"role": "system"}, {"role": "user"}, {"role": "assistant", "tool_calls": [{}, {}]}, {"role": "tool"}
-    ], "tools": [{}], "stream_options": {}});
+    let calls = ["1", "2"].map(|id| MessageToolCall::new(id, "look", "{}"));
+    let system = || Message::System { content: String::from("be kind") };
+    let request = ChatRequest {
+        messages: vec![
+            system(),
+            system(),
+            Message::User { content: String::from("hello") },
+            Message::Assistant { content: String::new(), tool_calls: calls.to_vec() },
+            Message::Tool { tool_call_id: String::from("1"), content: String::from("{}") },
+        ],
+        tools: vec![named("look")],
+        ..ChatRequest::default()
+    };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
     for (file, status, expected) in [
         ("llama-cpp-special/99_llama31_two_calls_one_message.json", 400, Some(Swap::CallPairs)),
@@ -354,7 +366,105 @@ fn recorded_refusals_are_understood() {
     ] {
         let body = std::fs::read(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         let error = classify_http_error(status, &body);
-        let found = next_swap(BodyForm::default(), &sent, &error, Fallback::On);
+        let found = next_swap(&request, BodyForm::default(), &error, Fallback::On);
         assert_eq!(found, expected, "{file}: {}", error.message);
     }
+}
+
+fn over_responses(config: WorkerConfig) -> WorkerConfig {
+    WorkerConfig { api: Api::Responses, ..config }
+}
+
+/// The other form is another body over either API.
+#[tokio::test]
+async fn what_is_said_to_be_sent_otherwise_is_over_responses() {
+    type Refused = fn(&Value) -> bool;
+    let cases: [(&'static str, Value, Refused); 5] = [
+        ("Unknown parameter: 'tool_choice'", json!({"tool_choice": "required"}), |body| {
+            body.get("tool_choice").is_some()
+        }),
+        ("tool_choice must be a string", json!({"tool_choice": {"type": "auto"}}), |body| {
+            body["tool_choice"].is_object()
+        }),
+        ("tool_choice: no object", json!({"tool_choice": named("look")}), |body| {
+            body["tool_choice"].is_object()
+        }),
+        ("parallel_tool_calls is not known", json!({"parallel_tool_calls": true}), |body| {
+            body.get("parallel_tool_calls").is_some()
+        }),
+        ("m does not support tools", json!({}), |body| body.get("tools").is_some()),
+    ];
+    for (said, extra, is_refused) in cases {
+        let server = Server::answering(move |_, request| {
+            if is_refused(&request.body) {
+                Answer::error(400, &[], said)
+            } else {
+                super::responses::turn("fine", &[])
+            }
+        });
+        let mut config = over_responses(of(Dialect::OpenAi));
+        config.run.params = params(&extra);
+        config.run.fallback = Fallback::On;
+        let ended = ask(&worker(&server, config)).await;
+        assert_eq!(ended.text(), "fine", "{said}");
+        assert_eq!(server.posts().len(), 2, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_forced_until_it_was_called_over_responses_too() {
+    let server = Server::answering(|index, _| match index {
+        0 | 1 => super::responses::turn("", &[("look", "{}")]),
+        _ => super::responses::turn("fine", &[]),
+    });
+    let mut config = over_responses(of(Dialect::OpenAi));
+    config.run.params = params(&json!({"tool_choice": named("look")}));
+    assert_eq!(ask(&worker(&server, config)).await.text(), "fine");
+    let choices: Vec<Value> = server.posts().iter().map(|post| post.body["tool_choice"].clone()).collect();
+    assert_eq!(choices, [json!({"type": "function", "name": "look"}), Value::Null, Value::Null]);
+}
+
+/// What one request learned is no reason to break another that has the right name.
+#[tokio::test]
+async fn the_name_of_the_token_limit_is_learned_one_way() {
+    let server = refusing(
+        400,
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        |body| body.get("max_tokens").is_some(),
+    );
+    let worker = worker(&server, of(Dialect::OpenAi));
+    for (name, posts) in [("max_tokens", 2), ("max_completion_tokens", 3), ("max_tokens", 4)] {
+        let mut request = SubmitRequest::prompt("hello");
+        request.params = params(&json!({name: 9}));
+        let id = worker.submit(request).unwrap();
+        assert_eq!(finish(&worker, &id).await.text(), "fine", "{name}");
+        assert_eq!(server.posts().len(), posts, "{name}");
+        assert_eq!(server.posts()[posts - 1].body["max_completion_tokens"], 9);
+    }
+}
+
+/// A limit that is too large is the user's to correct: under another name it might be no limit at all.
+#[tokio::test]
+async fn a_fault_of_the_token_limits_value_is_told() {
+    let server =
+        refusing(400, "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", |body| {
+            body["max_tokens"].as_u64().is_some_and(|limit| limit > 8192)
+        });
+    let mut config = of(Dialect::OpenAi);
+    config.run.params = params(&json!({"max_tokens": 9000}));
+    let ended = ask(&worker(&server, config)).await;
+    assert!(ended.failed().2.contains("the valid range of max_tokens"), "{ended:?}");
+    assert_eq!(server.posts().len(), 1);
+}
+
+/// A count that no server can mean is a number all the same.
+#[tokio::test]
+async fn the_largest_count_of_tokens_ends_nothing() {
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX}});
+    let server = Server::script([Answer::chunks(&[delta("fine"), end("stop"), usage])]);
+    let mut config = of(Dialect::Ollama);
+    config.server.context = Some(4096);
+    let ended = ask(&worker(&server, config)).await;
+    assert_eq!(ended.text(), "fine");
+    assert!(warnings(&ended).iter().any(|text| text.contains("4096 tokens")));
 }

@@ -48,6 +48,28 @@ async fn an_http_error_is_told_with_url_message_and_what_to_do() {
             &["HTTP 400", "5000 tokens, context of 4096", "shorten the prompt"],
         ),
         fails(
+            "the status's name beside the message",
+            [Answer::whole(400, &[], r#"{"error":"Bad Request","message":"model m has no deployment"}"#)],
+            "http_error",
+            &["URL: HTTP 400: model m has no deployment"],
+        ),
+        fails(
+            "a prompt that is too long, in Gemini's words",
+            [Answer::error(
+                400,
+                &[],
+                "The input token count (12) exceeds the maximum number of tokens allowed (8).",
+            )],
+            "context_overflow",
+            &["HTTP 400", "shorten the prompt"],
+        ),
+        fails(
+            "a redirect from here",
+            [Answer::whole(307, &[("location", "/openai/v1/chat/completions")], "")],
+            "http_error",
+            &["give http://127.0.0.1:", "/openai/v1 as the endpoint"],
+        ),
+        fails(
             "an error's body that stalls",
             [Answer::head(500, &[]).piece("half a ").then(Act::Silence)],
             "http_error",
@@ -103,6 +125,12 @@ async fn what_a_server_asks_to_try_again_is_tried_again_and_nothing_else() {
             [Answer::error(429, &[("retry-after", "3600")], "quota"), ok()],
             "http_error",
             &["HTTP 429: quota; the server asks to wait 3600 s"],
+        ),
+        fails(
+            "more than can be counted",
+            [Answer::error(429, &[("retry-after", "99999999999999999999999")], "quota"), ok()],
+            "http_error",
+            &["HTTP 429: quota; the server asks to wait 18446744073709"],
         ),
         fails(
             "never after the first byte",
