@@ -48,7 +48,7 @@ fn names_of_characters_that_nothing_ends() {
 
 #[test]
 fn characters_whose_names_nothing_ends() {
-    is_linear("a.eld", 60_000, |many| format!("(a {})", "?\\N{".repeat(many)));
+    is_linear("a.eld", 60_000, |many| format!("(a {})", "?\\N{ ".repeat(many)));
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn values_held_against_types() {
 
 #[test]
 fn words_held_against_types() {
-    is_linear("a.eld", 2_000, |many| {
-        argument(&format!(":type [{}] :enum [{}]", "integer ".repeat(many), "v ".repeat(many)))
+    is_linear("a.eld", 4_000, |many| {
+        argument(&format!(":type [{} string] :enum [{}]", "integer ".repeat(many), "v ".repeat(many)))
     });
 }
 
