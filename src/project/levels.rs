@@ -77,12 +77,13 @@ impl Directives {
     }
 
     /// Takes back what would leave out a part of one of `forms`: a tool is left out whole or not at all.
-    pub(super) fn keep_whole(&mut self, source: SourceId, forms: &[Span]) {
+    pub(super) fn keep_whole(&mut self, source: SourceId, mut forms: Vec<Span>) {
+        forms.sort_unstable();
         let is_part = |skip: &Skip| {
-            let holds = |form: &Span| {
-                *form != skip.form && form.start <= skip.form.start && skip.form.end <= form.end
-            };
-            forms.iter().any(holds)
+            // No tool stands in another.
+            let begun = forms.partition_point(|form| form.start <= skip.form.start);
+            let form = forms.get(..begun).and_then(<[Span]>::last);
+            form.is_some_and(|form| *form != skip.form && skip.form.end <= form.end)
         };
         for skip in self.skips.extract_if(.., |skip| is_part(skip)) {
             self.findings.push(unknown_allow::part_skipped(Location { source, span: skip.comment }));
@@ -94,11 +95,18 @@ impl Directives {
 pub(super) fn read_directives(source: SourceId, text: &str, tree: &Tree) -> Directives {
     let mut directives = Directives::default();
     let mut nodes = tree.iter().peekable();
+    // What the last comment was about: many may stand before one form.
+    let mut about: Option<(NodeId, Span)> = None;
     for &comment in tree.comments() {
         let Some(directive) = directive_in(text, comment, ';') else { continue };
         let covers = if is_own_line(text, comment) {
             while nodes.next_if(|&node| tree.span(node).start < comment.end).is_some() {}
-            nodes.peek().map_or(Span::new(0, 0), |&node| form_at(tree, text, node))
+            nodes.peek().map_or(Span::new(0, 0), |&node| {
+                let known = about.filter(|(known, _)| *known == node).map(|(_, form)| form);
+                let form = known.unwrap_or_else(|| form_at(tree, text, node));
+                about = Some((node, form));
+                form
+            })
         } else {
             line_of(text, comment)
         };
@@ -140,7 +148,7 @@ fn read_script_allows(source: SourceId, text: &str) -> (Vec<Allow>, Vec<Diagnost
     for line in text.split_inclusive('\n') {
         let span = Span::new(start, start + line.len());
         start += line.len();
-        let comment = line.find("--").map(|at| Span::new(span.start as usize + at, span.end as usize));
+        let comment = comment_of(line).map(|at| Span::new(span.start as usize + at, span.end as usize));
         let is_comment = line.trim_start().starts_with("--");
         if !is_comment && !line.trim().is_empty() {
             let first = allows.len() - waiting;
@@ -162,6 +170,61 @@ fn read_script_allows(source: SourceId, text: &str) -> (Vec<Allow>, Vec<Diagnost
         allows.extend(words.into_iter().map(|word| Allow { source, word, covers: span, in_script: true }));
     }
     (allows, findings)
+}
+
+/// Where the comment that ends a line of a script starts: behind what stands in quotes and long brackets.
+fn comment_of(line: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = line.as_bytes().get(at..)?;
+        at += match rest {
+            [] => return None,
+            [b'-', b'-', inside @ ..] => match long_bracket(inside) {
+                Some(Bracketed::Whole(length)) => 2 + length,
+                Some(Bracketed::Open) | None => return Some(at),
+            },
+            [b'[', ..] => match long_bracket(rest) {
+                Some(Bracketed::Whole(length)) => length,
+                // It goes on in the lines that follow.
+                Some(Bracketed::Open) => return None,
+                None => 1,
+            },
+            [quote @ (b'"' | b'\'' | b'`'), inside @ ..] => match end_of_quoted(inside, *quote) {
+                Some(end) => 1 + end,
+                // A piece of a text of several lines, in which a quote may be an apostrophe.
+                None => return line.find("--"),
+            },
+            _ => 1,
+        };
+    }
+}
+
+/// A text in long brackets, `[[` or `[==[`.
+enum Bracketed {
+    /// It ends on the line, after so many bytes.
+    Whole(usize),
+    Open,
+}
+
+fn long_bracket(rest: &[u8]) -> Option<Bracketed> {
+    let inside = rest.strip_prefix(b"[")?;
+    let level = inside.iter().take_while(|byte| **byte == b'=').count();
+    let inside = inside.get(level..)?.strip_prefix(b"[")?;
+    let close = [b"]".as_slice(), &vec![b'='; level], b"]"].concat();
+    let end = memchr::memmem::find(inside, &close);
+    Some(end.map_or(Bracketed::Open, |end| Bracketed::Whole(end + 2 * (level + 2))))
+}
+
+/// After the quote that ends what starts with `inside`.
+fn end_of_quoted(inside: &[u8], quote: u8) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match inside.get(at)? {
+            b'\\' => at += 2,
+            byte if *byte == quote => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
 }
 
 /// What a comment says to deftool.

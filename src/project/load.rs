@@ -437,7 +437,7 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>) {
     let (tree, misread) = parse(id, &file.text);
     let (mut definitions, mut findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
     let mut directives = levels::read_directives(id, &file.text, &tree);
-    directives.keep_whole(id, &definitions.spans());
+    directives.keep_whole(id, definitions.spans());
     load.levels.allows.append(&mut directives.allows);
     load.findings.append(&mut directives.findings);
     definitions.retain(|span| !directives.skip(span));

@@ -4,6 +4,9 @@
 //! model's makes the question late; what such an engine cannot read is a finding, and a tool that has one all the same
 //! asks about every call.
 
+use std::cell::{Cell, OnceCell};
+use std::collections::HashMap;
+
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value, json};
 
@@ -11,7 +14,7 @@ use super::judge::Judge;
 use super::{ecma, rules};
 use crate::diagnostic::Diagnostic;
 use crate::spec::schema::is_of_type;
-use crate::spec::{Confirm, Json, JsonKind, Member, Tool, is_same};
+use crate::spec::{Argument, Confirm, Json, JsonKind, Member, Tool, is_same, testable_members};
 use crate::text::Location;
 
 /// Which calls of a tool a person is asked about.
@@ -63,10 +66,9 @@ pub(super) fn compile_confirm(tool: &Tool) -> Confirmation {
         Confirm::Never => Confirmation::Never,
         Confirm::Always => Confirmation::Always,
         Confirm::When(conditions) => {
-            let default_of = |name: &str| {
-                let argument = tool.arguments.iter().find(|argument| argument.name.value == name)?;
-                argument.keyword("default").map(Json::to_value)
-            };
+            let named = tool.arguments.iter().map(|argument| (argument.name.value.as_str(), argument));
+            let arguments: HashMap<&str, &Argument> = named.collect();
+            let default_of = |name: &str| arguments.get(name)?.keyword("default").map(Json::to_value);
             let tests: Option<Vec<Test>> =
                 conditions.iter().map(|condition| compile(condition, &default_of)).collect();
             tests.map_or(Confirmation::Always, |tests| Confirmation::When(Conditions(tests)))
@@ -123,32 +125,35 @@ fn linear(pattern: &str) -> Option<Validator> {
 
 /// What is wrong with the tests of `tool`: patterns that are none, values that an argument never has.
 pub(super) fn check_confirm(tool: &Tool, findings: &mut Vec<Diagnostic>) {
+    if tool.confirm.conditions().is_empty() {
+        return;
+    }
+    let named = tool.arguments.iter();
+    let named = named.map(|argument| (argument.name.value.as_str(), Tested::new(&argument.schema)));
+    let arguments: HashMap<&str, Tested<'_>> = named.collect();
     for condition in tool.confirm.conditions() {
         let JsonKind::Object(tests) = &condition.kind else { continue };
         for test in tests {
-            let argument = tool.arguments.iter().find(|argument| argument.name.value == test.key);
             // One that is not there was told.
-            let schema = argument.map(|argument| argument.schema.as_slice());
-            check_test(tool, schema, &test.value, findings);
+            check_test(tool, arguments.get(test.key.as_str()), &test.value, findings);
         }
     }
 }
 
-/// `schema`: `None` where nothing is known of what is tested.
-fn check_test(tool: &Tool, schema: Option<&[Member]>, test: &Json, findings: &mut Vec<Diagnostic>) {
+/// `tested`: `None` where nothing is known of what is tested.
+fn check_test(tool: &Tool, tested: Option<&Tested<'_>>, test: &Json, findings: &mut Vec<Diagnostic>) {
     let at = Location { source: tool.source, span: test.span };
     match &test.kind {
         JsonKind::Array(tests) => {
             for test in tests {
-                check_test(tool, schema, test, findings);
+                check_test(tool, tested, test, findings);
             }
         }
         JsonKind::String(pattern) => {
             if let Some(problem) = ecma::problem(pattern) {
                 findings.push(rules::confirm_pattern::finding(at, &problem));
             } else if let Some(pattern) = linear(pattern) {
-                let is_match = |value: &Json| pattern.is_valid(&value.to_value());
-                if schema.is_some_and(|schema| !may_match(schema, test, &is_match)) {
+                if tested.is_some_and(|tested| !tested.may_match(test, &pattern)) {
                     findings.push(rules::confirm_never::of_pattern(at));
                 }
             } else {
@@ -156,24 +161,19 @@ fn check_test(tool: &Tool, schema: Option<&[Member]>, test: &Json, findings: &mu
             }
         }
         JsonKind::Object(members) => {
-            if schema.is_some_and(|schema| !may_be(schema, test)) {
+            if tested.is_some_and(|tested| !tested.may_be(test)) {
                 findings.push(rules::confirm_never::finding(at, "it is no object"));
                 return;
             }
-            let known = schema.and_then(crate::spec::testable_members);
             for member in members {
-                let inner = known.and_then(|known| known.iter().find(|known| known.key == member.key));
-                let inner = inner.and_then(|inner| match &inner.value.kind {
-                    JsonKind::Object(schema) => Some(schema.as_slice()),
-                    _ => None,
-                });
+                let inner = tested.and_then(|tested| tested.member(&member.key));
                 check_test(tool, inner, &member.value, findings);
             }
         }
         JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) => {
-            if let Some(schema) = schema
-                && let Some(misfit) = Judge::new(schema).misfit(test)
-                && items_of(schema).is_none_or(|items| Judge::new(items).misfit(test).is_some())
+            if let Some(tested) = tested
+                && let Some(misfit) = tested.judge.misfit(test)
+                && tested.items().is_none_or(|items| items.judge.misfit(test).is_some())
             {
                 findings.push(rules::confirm_never::finding(at, &misfit.message));
             }
@@ -181,34 +181,82 @@ fn check_test(tool: &Tool, schema: Option<&[Member]>, test: &Json, findings: &mu
     }
 }
 
-/// Whether values of `schema`, or their items, may be of the kind of `test`.
-fn may_be(schema: &[Member], test: &Json) -> bool {
-    let types = schema.iter().find(|member| member.key == "type").map(|member| &member.value);
-    let is_taken =
-        |name: &str| is_of_type(&test.kind, name) || (name == "array" && items_of(schema).is_none());
-    let itself = match types.map(|types| &types.kind) {
-        Some(JsonKind::String(name)) => is_taken(name),
-        Some(JsonKind::Array(names)) => names.iter().filter_map(Json::as_str).any(is_taken),
-        Some(_) | None => true,
-    };
-    itself || items_of(schema).is_some_and(|items| may_be(items, test))
+/// How many values of an `:enum` are looked at for all patterns of one argument. Beyond that nothing is said of them.
+const MAX_MATCHES: usize = 100_000;
+
+/// A schema with what its tests ask of it, found once for all of them.
+struct Tested<'s> {
+    schema: &'s [Member],
+    judge: Judge<'s>,
+    items: OnceCell<Option<Box<Tested<'s>>>>,
+    members: OnceCell<HashMap<&'s str, Tested<'s>>>,
+    /// Whether it may be a text, and an object.
+    may_be_text: OnceCell<bool>,
+    may_be_object: OnceCell<bool>,
+    matches_left: Cell<usize>,
 }
 
-/// The same of a pattern, with the values of an `:enum`.
-fn may_match(schema: &[Member], test: &Json, is_match: &dyn Fn(&Json) -> bool) -> bool {
-    if !may_be(schema, test) {
-        return false;
+impl<'s> Tested<'s> {
+    fn new(schema: &'s [Member]) -> Self {
+        Self {
+            schema,
+            judge: Judge::new(schema),
+            items: OnceCell::new(),
+            members: OnceCell::new(),
+            may_be_text: OnceCell::new(),
+            may_be_object: OnceCell::new(),
+            matches_left: Cell::new(MAX_MATCHES),
+        }
     }
-    let schema = items_of(schema).unwrap_or(schema);
-    match schema.iter().find(|member| member.key == "enum").map(|member| &member.value.kind) {
-        Some(JsonKind::Array(values)) => values.iter().any(is_match),
-        Some(_) | None => true,
-    }
-}
 
-fn items_of(schema: &[Member]) -> Option<&[Member]> {
-    match schema.iter().find(|member| member.key == "items").map(|member| &member.value.kind) {
-        Some(JsonKind::Object(items)) => Some(items),
-        Some(_) | None => None,
+    fn get(&self, key: &str) -> Option<&'s JsonKind> {
+        self.schema.iter().find(|member| member.key == key).map(|member| &member.value.kind)
+    }
+
+    fn items(&self) -> Option<&Self> {
+        let items = || match self.get("items") {
+            Some(JsonKind::Object(items)) => Some(Box::new(Self::new(items))),
+            Some(_) | None => None,
+        };
+        self.items.get_or_init(items).as_deref()
+    }
+
+    fn member(&self, key: &str) -> Option<&Self> {
+        let members = || {
+            let members = testable_members(self.schema).unwrap_or_default().iter();
+            let schemas = members.filter_map(|member| match &member.value.kind {
+                JsonKind::Object(schema) => Some((member.key.as_str(), Self::new(schema))),
+                _ => None,
+            });
+            schemas.collect()
+        };
+        self.members.get_or_init(members).get(key)
+    }
+
+    /// Whether values of the schema, or their items, may be of the kind of `test`, a text or an object.
+    fn may_be(&self, test: &Json) -> bool {
+        let known = if test.as_str().is_some() { &self.may_be_text } else { &self.may_be_object };
+        *known.get_or_init(|| {
+            let is_taken =
+                |name: &str| is_of_type(&test.kind, name) || (name == "array" && self.items().is_none());
+            let itself = match self.get("type") {
+                Some(JsonKind::String(name)) => is_taken(name),
+                Some(JsonKind::Array(names)) => names.iter().filter_map(Json::as_str).any(is_taken),
+                Some(_) | None => true,
+            };
+            itself || self.items().is_some_and(|items| items.may_be(test))
+        })
+    }
+
+    /// The same of a pattern, with the values of an `:enum`.
+    fn may_match(&self, test: &Json, pattern: &Validator) -> bool {
+        if !self.may_be(test) {
+            return false;
+        }
+        let tested = self.items().unwrap_or(self);
+        let Some(values) = tested.judge.values() else { return true };
+        let Some(left) = self.matches_left.get().checked_sub(values.len()) else { return true };
+        self.matches_left.set(left);
+        values.iter().any(|value| pattern.is_valid(&value.to_value()))
     }
 }

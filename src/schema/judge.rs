@@ -45,28 +45,39 @@ impl Misfit {
 /// Holds values against one schema.
 pub(super) struct Judge<'s> {
     schema: &'s [Member],
+    types: Option<&'s Json>,
+    values: Option<&'s [Json]>,
+    /// Whether no keyword is beyond those that are judged without a validator.
+    is_plain: bool,
     known: OnceCell<HashSet<String>>,
     validator: OnceCell<Option<ArgumentValidator>>,
 }
 
 impl<'s> Judge<'s> {
     pub(super) fn new(schema: &'s [Member]) -> Self {
-        Self { schema, known: OnceCell::new(), validator: OnceCell::new() }
+        let types = get(schema, "type");
+        let values = match get(schema, "enum").map(|values| &values.kind) {
+            Some(JsonKind::Array(values)) => Some(values.as_slice()),
+            _ => None,
+        };
+        let is_judged = |member: &Member| JUDGED.contains(&member.key.as_str()) || is_annotation(&member.key);
+        let is_plain = types.is_none_or(|types| types.as_str().is_some()) && schema.iter().all(is_judged);
+        Self { schema, types, values, is_plain, known: OnceCell::new(), validator: OnceCell::new() }
     }
 
-    fn get(&self, key: &str) -> Option<&'s Json> {
-        self.schema.iter().find(|member| member.key == key).map(|member| &member.value)
+    /// The values of its `:enum`.
+    pub(super) fn values(&self) -> Option<&'s [Json]> {
+        self.values
     }
 
     /// Why `value` does not fit, if it does not.
     pub(super) fn misfit(&self, value: &Json) -> Option<Misfit> {
-        let types = self.get("type");
-        if let Some(name) = types.and_then(Json::as_str)
+        if let Some(name) = self.types.and_then(Json::as_str)
             && !is_of_type(&value.kind, name)
         {
             return Some(Misfit::new(format!("it is no {name}")));
         }
-        if let Some(Json { kind: JsonKind::Array(known), .. }) = self.get("enum") {
+        if let Some(known) = self.values {
             let all = self.known.get_or_init(|| known.iter().map(same_key).collect());
             if !all.contains(&same_key(value)) {
                 let words = known.iter().filter_map(Json::as_str);
@@ -75,12 +86,7 @@ impl<'s> Judge<'s> {
                 return Some(Misfit { meant, ..Misfit::new("it is not in the `:enum`") });
             }
         }
-        let is_plain = types.is_none_or(|types| types.as_str().is_some())
-            && self
-                .schema
-                .iter()
-                .all(|member| JUDGED.contains(&member.key.as_str()) || is_annotation(&member.key));
-        if is_plain {
+        if self.is_plain {
             return self.beyond_limits(value);
         }
         let validator = self.validator.get_or_init(|| {
@@ -93,7 +99,7 @@ impl<'s> Judge<'s> {
     }
 
     fn beyond_limits(&self, value: &Json) -> Option<Misfit> {
-        let limit = |key: &str| match self.get(key).map(|limit| &limit.kind) {
+        let limit = |key: &str| match get(self.schema, key).map(|limit| &limit.kind) {
             Some(JsonKind::Number(number)) => number.as_f64(),
             Some(
                 JsonKind::Null
@@ -124,9 +130,13 @@ impl<'s> Judge<'s> {
             JsonKind::Null | JsonKind::Bool(_) | JsonKind::Array(_) | JsonKind::Object(_) => return None,
         };
         let key = keys.iter().find(|key| exceeds(size, key))?;
-        let limit = self.get(key)?.to_value();
+        let limit = get(self.schema, key)?.to_value();
         Some(Misfit::new(format!("{found}`:{key}` is {limit}")))
     }
+}
+
+fn get<'s>(schema: &'s [Member], key: &str) -> Option<&'s Json> {
+    schema.iter().find(|member| member.key == key).map(|member| &member.value)
 }
 
 fn has_reference(schema: &Value) -> bool {

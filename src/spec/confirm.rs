@@ -1,5 +1,8 @@
 //! `:confirm`: which calls a person is asked about.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
 use super::json::{Json, JsonKind, Member};
 
 /// Which calls of a tool a person is asked about before they are made.
@@ -38,8 +41,33 @@ impl Confirm {
     }
 }
 
-/// The members that a test of `schema` may name, where it says which there are: those of its objects, or of the objects
-/// that are its items.
+/// A schema that tests are held against, and what they may name in it: looked for once, however many conditions ask.
+pub(crate) struct Testable<'s> {
+    pub(crate) schema: &'s [Member],
+    members: OnceCell<Option<Names<'s>>>,
+}
+
+/// Members by name, with the schemas of those that have one.
+type Names<'s> = HashMap<&'s str, Option<Testable<'s>>>;
+
+impl<'s> Testable<'s> {
+    pub(crate) fn new(schema: &'s [Member]) -> Self {
+        Self { schema, members: OnceCell::new() }
+    }
+
+    /// The members that a test may name, where the schema says which there are: those of its objects, or of the objects
+    /// that are its items.
+    pub(crate) fn members(&self) -> Option<&Names<'s>> {
+        let named = |member: &'s Member| match &member.value.kind {
+            JsonKind::Object(schema) => (member.key.as_str(), Some(Self::new(schema))),
+            _ => (member.key.as_str(), None),
+        };
+        let members = || testable_members(self.schema).map(|members| members.iter().map(named).collect());
+        self.members.get_or_init(members).as_ref()
+    }
+}
+
+/// The members that a test of `schema` may name, in the order of the spec.
 pub(crate) fn testable_members(schema: &[Member]) -> Option<&[Member]> {
     let get = |key: &str| schema.iter().find(|member| member.key == key).map(|member| &member.value.kind);
     if let Some(JsonKind::Object(items)) = get("items") {

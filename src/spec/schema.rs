@@ -1,5 +1,7 @@
 //! One schema as the checks see it: its members, where it stands, and what was written but could not be read.
 
+use std::collections::HashSet;
+
 use super::json::{Json, JsonKind, Member};
 use super::rules;
 use crate::diagnostic::Diagnostic;
@@ -82,11 +84,14 @@ impl Schema<'_> {
         self.get("type").and_then(|member| member.value.as_str())
     }
 
-    /// The types it names; none where it names none.
+    /// The types it names, each once; none where it names none.
     pub(in crate::spec) fn types(&self) -> Vec<&str> {
         match self.get("type").map(|member| &member.value.kind) {
             Some(JsonKind::String(word)) => vec![word],
-            Some(JsonKind::Array(words)) => words.iter().filter_map(Json::as_str).collect(),
+            Some(JsonKind::Array(words)) => {
+                let mut seen = HashSet::new();
+                words.iter().filter_map(Json::as_str).filter(|word| seen.insert(*word)).collect()
+            }
             Some(JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::Object(_)) | None => {
                 Vec::new()
             }

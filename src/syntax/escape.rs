@@ -254,11 +254,22 @@ fn read_fixed(rest: &str, wanted: usize) -> (Escape, usize) {
     }
 }
 
-/// `\N{SNOWMAN}` and `\N{U+2603}`.
+/// The longest name in braces, in bytes. Emacs reads as many (`UNICODE_CHARACTER_NAME_LENGTH_BOUND` in `lread.c` of
+/// Emacs 30, 200 with the end), with a run of blanks for one; the longest name of Unicode has 83.
+const MAX_NAME: usize = 199;
+
+/// `\N{SNOWMAN}` and `\N{U+2603}`. A name may go over a line end, as in Emacs, and ends before what no name holds: what
+/// follows a brace that nothing closes is not taken for one.
 fn read_named(rest: &str) -> (Escape, usize) {
-    let inside = rest.strip_prefix("N{").and_then(|tail| tail.find('}').and_then(|end| tail.get(..end)));
-    let Some(name) = inside else {
-        return (Escape::Invalid(String::from("`\\N` needs a character name in braces")), 1);
+    let tail = rest.strip_prefix("N{").unwrap_or("");
+    let bytes = tail.as_bytes();
+    let length = bytes.iter().take(MAX_NAME).take_while(|byte| !b"}{()[]\";\\".contains(byte)).count();
+    let Some(name) = tail.get(..length).filter(|_| bytes.get(length) == Some(&b'}')) else {
+        // A word that begins as a name is a part of the mistake.
+        let word =
+            bytes.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-".contains(byte)).count();
+        let taken = if rest.starts_with("N{") { 2 + word } else { 1 };
+        return (Escape::Invalid(String::from("`\\N` needs a character name in braces")), taken);
     };
     let len = name.len() + 3;
     let found = match name.strip_prefix("U+") {
@@ -312,6 +323,7 @@ mod tests {
             (r"\S-a\S-B\S-\x63", "ABC"),
             (r"\x0e9\x00e9", "éé"),
             (r"\N{CJK IDEOGRAPH-4E00}\N{grinning  face}", "一😀"),
+            ("\\N{LATIN SMALL\n LETTER A}", "a"),
             ("a\r\nb\rc\r\n", "a\nb\rc\n"),
         ] {
             assert_eq!(decoded(raw), (text.to_owned(), 0), "{raw}");
@@ -332,6 +344,9 @@ mod tests {
             (r"\N{-}", ""),
             (r"\N{-SNOWMAN}", ""),
             (r"\N{}", ""),
+            (r"\N{SNOWMAN", ""),
+            (r"\N{SNOWMAN (and more)}", " (and more)}"),
+            (r"\N SNOWMAN", " SNOWMAN"),
             (r"\x3fff80", "\u{80}"),
             (r"\M-a", "á"),
         ] {
@@ -357,6 +372,12 @@ mod tests {
         }
         for raw in ["", "\\\n", r"\M", r"\Ca", r"\x", r"\x400000", r"\C-"] {
             assert!(decode_character(raw).0.is_err(), "{raw}");
+        }
+        // A name that nothing ends takes no form along.
+        let long = format!("\\N{{SNOW {}}}", "MAN ".repeat(60));
+        for (raw, len) in [(r"\N", 2), (r"\N{SNOWMAN)))\n(a {x})", 10), (r"\N{\n(a)}", 3), (&long, 7)] {
+            let (code, found) = decode_character(raw);
+            assert_eq!((code.is_err(), found), (true, len), "{raw}");
         }
     }
 }

@@ -17,24 +17,38 @@ impl Reader<'_> {
         if byte != b'<' || is_inside || start != self.line_start || !rest.starts_with("<<<<<<< ") {
             return false;
         }
-        let line_of = |mark: &str| rest.find(mark).map(|at| start + at + 1);
-        let sides = line_of("\n=======").zip(line_of("\n>>>>>>> "));
-        let Some((middle, last)) = sides.filter(|(middle, last)| middle < last) else {
+        let Some((middle, last)) = self.sides_after(start) else {
             // It is not looked for again.
             self.other_side = Some((usize::MAX, usize::MAX));
             return false;
         };
-        let line_end = |from: usize| {
-            let rest = self.bytes.get(from..).unwrap_or_default();
-            from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
-        };
-        let (first_end, end) = (line_end(start), line_end(last));
         let first_side = Span::new(start, middle).of(self.text);
         let base = first_side.find("\n||||||| ").map(|at| start + at + 1);
-        self.other_side = Some((base.unwrap_or(middle), end));
+        self.other_side = Some((base.unwrap_or(middle), last.end as usize));
         let span = Span::new(start, start + 7);
-        self.find(rules::merge_conflict::finding(self.at(span), Span::new(last, last + 7)));
-        self.at = first_end;
+        let last_mark = Span::new(last.start as usize, last.start as usize + 7);
+        self.find(rules::merge_conflict::finding(self.at(span), last_mark));
+        self.at = self.line_end(start);
         true
+    }
+
+    /// Where the second side of the merge that starts at `start` begins, and the line of its last marker. Each is looked
+    /// for once, however many merges ask.
+    fn sides_after(&mut self, start: usize) -> Option<(usize, Span)> {
+        let next_line = |mark: &str| self.text.get(start..)?.find(mark).map(|at| start + at + 1);
+        if self.merge_middle <= start {
+            self.merge_middle = next_line("\n=======")?;
+        }
+        if (self.merge_last.start as usize) <= start {
+            let last = next_line("\n>>>>>>> ")?;
+            self.merge_last = Span::new(last, self.line_end(last));
+        }
+        let (middle, last) = (self.merge_middle, self.merge_last);
+        (middle < last.start as usize).then_some((middle, last))
+    }
+
+    fn line_end(&self, from: usize) -> usize {
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
     }
 }

@@ -91,15 +91,16 @@ impl Reader<'_> {
         if !is_described {
             return false;
         }
-        let rest = self.text.get(start + 1..).unwrap_or("").lines().next().unwrap_or("");
-        let Some(len) = rest.find('\'') else { return false };
-        let (inside, after) = rest.split_at(len);
+        let rest = self.text.get(start + 1..).unwrap_or("");
+        // The first of both: a line may be long, and hold many quotes.
+        let parts = rest.find(['\'', '\n']).and_then(|len| rest.split_at_checked(len));
+        let Some((inside, after)) = parts.filter(|(_, after)| after.starts_with('\'')) else { return false };
         let follows = after.chars().nth(1);
         let ends = follows.is_none_or(|next| next.is_whitespace() || next == ')');
         if !inside.contains(' ') || inside.contains(['"', '\\', '(', ')']) || inside.ends_with(' ') || !ends {
             return false;
         }
-        let end = start + 1 + len + 1;
+        let end = start + 1 + inside.len() + 1;
         self.find(smart_quote::single(self.at(Span::new(start, end))));
         self.push_string(start, end);
         true

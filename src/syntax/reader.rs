@@ -62,6 +62,9 @@ pub(super) struct Reader<'t> {
     pub(super) in_block: bool,
     /// The second side of a merge that was not settled: where it starts and ends.
     pub(super) other_side: Option<(usize, usize)>,
+    /// The next line that parts the sides of a merge, and the next that ends one, as far as they were looked for.
+    pub(super) merge_middle: usize,
+    pub(super) merge_last: Span,
     pub(super) recovery: Recovery,
     pub(super) unclosed: Unclosed,
 }
@@ -114,6 +117,8 @@ impl<'t> Reader<'t> {
             has_wrong_closer: false,
             in_block: false,
             other_side: None,
+            merge_middle: 0,
+            merge_last: Span::default(),
             recovery,
             unclosed: Unclosed::default(),
         };

@@ -147,6 +147,17 @@ fn findings_in_scripts_are_allowed_there() {
         (format!("-- deftool: allow(swapped-parameters)\n\n{swapped}\n"), ""),
         (format!("{swapped} -- deftool: allow(DT409)\n"), ""),
         (
+            format!(
+                "local a, b, c = \"-- a\\\"--b\", '--', [=[--]]]=] --[[ -- ]] {swapped} -- deftool: allow(DT409)\n"
+            ),
+            "",
+        ),
+        // What looks like a comment in a text is none.
+        (
+            format!("local a = \"-- deftool: allow(DT409)\" {swapped}\n"),
+            "scripts/copy.lua:1:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
+        ),
+        (
             format!("-- deftool: allow(unused-script)\n{swapped}\n"),
             "scripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
         ),

@@ -25,6 +25,7 @@ mod inputs;
 mod isolate;
 mod lang;
 mod library;
+mod linear;
 mod live;
 mod llama_cpp;
 mod lost;

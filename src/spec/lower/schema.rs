@@ -1,5 +1,7 @@
 //! Argument plists → JSON Schema, keyword by keyword.
 
+use std::collections::HashSet;
+
 use super::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -328,7 +330,7 @@ fn unknown_keyword(key: &str, at: Location, meant: Option<&str>, place: Place<'_
 /// What the other keywords of a schema say of one.
 struct Around<'n> {
     place: Place<'n>,
-    /// The types it names; none where it names none, or what could not be read.
+    /// The types it names, each once; none where it names none, or what could not be read.
     types: Vec<String>,
     has_properties: bool,
 }
@@ -338,13 +340,14 @@ impl<'n> Around<'n> {
         let value = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value.kind);
         let types = match value("type") {
             Some(DatumKind::Symbol(word) | DatumKind::String(word)) => vec![word.clone()],
-            Some(DatumKind::Vector(items)) => items
-                .iter()
-                .filter_map(|item| match &item.kind {
-                    DatumKind::Symbol(word) | DatumKind::String(word) => Some(word.clone()),
+            Some(DatumKind::Vector(items)) => {
+                let mut seen = HashSet::new();
+                let words = items.iter().filter_map(|item| match &item.kind {
+                    DatumKind::Symbol(word) | DatumKind::String(word) => Some(word),
                     _ => None,
-                })
-                .collect(),
+                });
+                words.filter(|word| seen.insert(*word)).cloned().collect()
+            }
             _ => Vec::new(),
         };
         Self { place, types, has_properties: value("properties").is_some() }

@@ -1,5 +1,7 @@
+use std::collections::HashMap;
+
 use crate::diagnostic::{Diagnostic, rule};
-use crate::spec::confirm::testable_members;
+use crate::spec::confirm::{Testable, testable_members};
 use crate::spec::{Json, JsonKind, Member, Tool, nearest};
 use crate::text::Location;
 
@@ -21,51 +23,72 @@ rule! {
     pub(crate) CONFIRM_ARGUMENT, "DT134", "confirm-argument", Error
 }
 
+/// Most suggestions for one tool: nobody reads the hundredth, and each has its cost.
+const MAX_SUGGESTIONS: usize = 20;
+
 pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {
+    if tool.confirm.conditions().is_empty() {
+        return;
+    }
+    let named = tool.arguments.iter().map(|argument| (argument.name.value.as_str(), Testable::new(&argument.schema)));
+    let known: HashMap<&str, Testable<'_>> = named.collect();
+    let mut check = Check { tool, told: 0, findings };
     for condition in tool.confirm.conditions() {
         let JsonKind::Object(tests) = &condition.kind else { continue };
         for test in tests {
-            match tool.arguments.iter().find(|argument| argument.name.value == test.key) {
-                Some(argument) => check_members(tool, &argument.schema, &test.value, findings),
+            match known.get(test.key.as_str()) {
+                Some(argument) => check.members(argument, &test.value),
                 None => {
                     let known = tool.arguments.iter().map(|argument| argument.name.value.as_str());
-                    findings.push(finding(tool, test, "the tool has no argument", known));
+                    check.tell(test, "the tool has no argument", known);
                 }
             }
         }
     }
 }
 
-/// The same for what is inside of an object.
-fn check_members(tool: &Tool, schema: &[Member], test: &Json, findings: &mut Vec<Diagnostic>) {
-    let Some(known) = testable_members(schema) else { return };
-    match &test.kind {
-        JsonKind::Array(tests) => {
-            for test in tests {
-                check_members(tool, schema, test, findings);
+struct Check<'t> {
+    tool: &'t Tool,
+    told: usize,
+    findings: &'t mut Vec<Diagnostic>,
+}
+
+impl Check<'_> {
+    /// The same for what is inside of an object.
+    fn members(&mut self, known: &Testable<'_>, test: &Json) {
+        let Some(names) = known.members() else { return };
+        match &test.kind {
+            JsonKind::Array(tests) => {
+                for test in tests {
+                    self.members(known, test);
+                }
             }
-        }
-        JsonKind::Object(tests) => {
-            for test in tests {
-                match known.iter().find(|member| member.key == test.key).map(|member| &member.value.kind) {
-                    Some(JsonKind::Object(inner)) => check_members(tool, inner, &test.value, findings),
-                    Some(_) => {}
-                    None => {
-                        let names = known.iter().map(|member| member.key.as_str());
-                        findings.push(finding(tool, test, "the argument has no member", names));
+            JsonKind::Object(tests) => {
+                for test in tests {
+                    match names.get(test.key.as_str()) {
+                        Some(Some(inner)) => self.members(inner, &test.value),
+                        Some(None) => {}
+                        None => {
+                            let names = testable_members(known.schema).unwrap_or_default().iter();
+                            let names = names.map(|member| member.key.as_str());
+                            self.tell(test, "the argument has no member", names);
+                        }
                     }
                 }
             }
+            JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {}
         }
-        JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {}
     }
-}
 
-fn finding<'k>(tool: &Tool, test: &Member, lack: &str, known: impl Iterator<Item = &'k str>) -> Diagnostic {
-    let at = Location { source: tool.source, span: test.key_span };
-    let finding = Diagnostic::new(&CONFIRM_ARGUMENT, at, format!("{lack} `{}`, so this condition never holds", test.key));
-    match nearest(&test.key, known) {
-        Some(near) => finding.meant(at.span, format!(":{near}")),
-        None => finding,
+    fn tell<'k>(&mut self, test: &Member, lack: &str, known: impl Iterator<Item = &'k str>) {
+        let at = Location { source: self.tool.source, span: test.key_span };
+        let message = format!("{lack} `{}`, so this condition never holds", test.key);
+        let finding = Diagnostic::new(&CONFIRM_ARGUMENT, at, message);
+        self.told += 1;
+        let near = (self.told <= MAX_SUGGESTIONS).then(|| nearest(&test.key, known)).flatten();
+        self.findings.push(match near {
+            Some(near) => finding.meant(at.span, format!(":{near}")),
+            None => finding,
+        });
     }
 }
