@@ -2,18 +2,20 @@
 //! long, with room for a busy machine. What grows with the square takes sixteen times as long.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deftool::project::{load_specs, resolve_inputs};
 
-/// How long a load of `text` takes, as the file `name`.
+use crate::support::cpu::CpuClock;
+
+/// What a load of `text` takes of this thread, as the file `name`.
 fn time_of(name: &str, text: &str) -> Duration {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(name), text).unwrap();
     let inputs = resolve_inputs(&[name.into()], folder.path()).unwrap();
-    let started = Instant::now();
+    let clock = CpuClock::start();
     let load = load_specs(&inputs, folder.path()).unwrap();
-    let took = started.elapsed();
+    let took = clock.elapsed();
     // Every text here has something wrong with it, so that all of it was looked at.
     assert!(!load.findings.is_empty(), "{:?}", text.get(..80));
     took
@@ -23,7 +25,7 @@ fn time_of(name: &str, text: &str) -> Duration {
 fn is_linear(name: &str, many: usize, text: impl Fn(usize) -> String) {
     let (one, four) = (text(many), text(4 * many));
     let (mut first, mut second) = (time_of(name, &one), time_of(name, &four));
-    // Other processes slow down one run or another, not the quickest of some; what is shorter is noise.
+    // Other work on the same processor slows down one run or another, not the quickest of some; what is shorter is noise.
     let is_over = |first: Duration, second: Duration| second > first.max(Duration::from_millis(20)) * 8;
     for _ in 0..5 {
         if !is_over(first, second) {
