@@ -22,7 +22,8 @@ use crate::spec::Fallback;
 pub enum Swap {
     /// Without `stream_options`.
     NoStreamOptions,
-    /// `max_tokens` as `max_completion_tokens`. Recordings from before there were two ways know no other.
+    /// `max_tokens` as `max_completion_tokens`. Recordings from before there were two ways are read as this
+    /// one, which most were.
     #[serde(alias = "token_limit")]
     UseMaxCompletionTokens,
     /// `max_completion_tokens` as `max_tokens`.

@@ -55,11 +55,16 @@ pub(super) fn end_when_interrupted() -> Result<()> {
     };
     let wait = move || {
         runtime.block_on(signals.next());
-        crate::script::kill_programs();
-        std::process::exit(i32::from(CODE));
+        end_now();
     };
     std::thread::Builder::new().name(String::from("deftool-interrupt")).spawn(wait)?;
     Ok(())
+}
+
+/// Ends the process, with the programs of its scripts.
+pub(super) fn end_now() -> ! {
+    crate::script::kill_programs();
+    std::process::exit(i32::from(CODE));
 }
 
 /// As Linux tells it; elsewhere it is taken for not ignored.

@@ -4,7 +4,7 @@
 //! in `deftool check | head`. Where both streams go to one place, what is said begins a line of its own.
 
 use std::io::{BufWriter, ErrorKind, IsTerminal, Stderr, Stdout, StdoutLock, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use serde::Serialize;
@@ -19,6 +19,21 @@ static STDOUT_ERROR: OnceLock<std::io::Error> = OnceLock::new();
 
 /// Whether the last that [`print`] wrote was no line end; changed by who holds stdout.
 static IS_MID_LINE: AtomicBool = AtomicBool::new(false);
+
+/// How many threads write.
+static WRITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether something is being written: perhaps to a reader that stands still, for as long as that does.
+pub(super) fn is_writing() -> bool {
+    WRITING.load(Ordering::Relaxed) > 0
+}
+
+fn writing<T>(write: impl FnOnce() -> T) -> T {
+    WRITING.fetch_add(1, Ordering::Relaxed);
+    let written = write();
+    WRITING.fetch_sub(1, Ordering::Relaxed);
+    written
+}
 
 fn note(written: std::io::Result<()>) {
     if let Err(error) = written {
@@ -54,7 +69,7 @@ fn print_to(out: &mut StdoutLock<'_>, text: &str) {
     if let Some(last) = text.as_bytes().last() {
         IS_MID_LINE.store(*last != b'\n', Ordering::Relaxed);
     }
-    note(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    note(writing(|| out.write_all(text.as_bytes()).and_then(|()| out.flush())));
 }
 
 /// Ends the line on stdout, if one has begun.
@@ -123,9 +138,11 @@ pub(super) fn print_painted(text: &str) {
 /// Writes a line to stderr.
 pub(super) fn say(text: &str) {
     begin_line();
-    spinner::aside(|| {
-        let mut err = anstream::stderr().lock();
-        let _ = writeln!(err, "{text}");
+    writing(|| {
+        spinner::aside(|| {
+            let mut err = anstream::stderr().lock();
+            let _ = writeln!(err, "{text}");
+        });
     });
 }
 

@@ -17,7 +17,9 @@ pub(super) fn sink() -> ScriptSink {
             return;
         }
         let line = line(&event);
-        match &*FOLLOWED.lock().unwrap_or_else(PoisonError::into_inner) {
+        // Not under the lock: who reads what is said may stand still.
+        let followed = FOLLOWED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match followed {
             // A call logs a bounded number of lines, so that few wait.
             Some(lines) => drop(lines.send(line)),
             None => say(&line),

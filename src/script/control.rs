@@ -4,7 +4,7 @@
 //! first names the reason; the script is then interrupted wherever it is, spinning or waiting. The watchdog is one
 //! thread of the process, asleep until the earliest deadline: it stops a call at its deadline and, should the
 //! script's thread be held by something that cannot be interrupted, answers the caller itself shortly after. A top level
-//! is limited in what its thread works, which only that thread can tell: from half of the limit on the watchdog has it look.
+//! is limited in what its thread works, which only that thread can tell: the watchdog has it look now and then.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,7 +29,7 @@ pub(super) fn grace(limit: Duration) -> Duration {
 /// A top level that nothing interrupts is stopped after this many times its limit.
 const LOAD_PATIENCE: u32 = 8;
 
-/// Between two looks at what a top level has worked, once the first was due.
+/// Between two looks at what a top level has worked. The first is where its work is counted from: most end before.
 const LOAD_LOOK: Duration = Duration::from_millis(25);
 
 /// Between two looks at the memory of a call that is metered.
@@ -176,9 +176,11 @@ impl Control {
         if self.timeout <= limit {
             return self.limit_call(since);
         }
-        let at = since.saturating_add(nanos((limit * LOAD_PATIENCE).min(self.timeout)));
-        let look = since.saturating_add(nanos(limit / 2));
-        *lock(&self.deadline) = Deadline { at, reason: Stop::SlowLoad, look };
+        let patience = limit * LOAD_PATIENCE;
+        let (all, reason) =
+            if self.timeout <= patience { (self.timeout, Stop::Timeout) } else { (patience, Stop::SlowLoad) };
+        let at = since.saturating_add(nanos(all));
+        *lock(&self.deadline) = Deadline { at, reason, look: since.saturating_add(nanos(LOAD_LOOK)) };
     }
 
     /// Whether it is time to look at what the top level has worked.

@@ -5,6 +5,8 @@
 //! no key; so the reply ends before the piece that would complete the key is shown. Every text of a server's that events,
 //! failures or warnings may hold passes here.
 
+use serde_json::Value;
+
 use super::transport::Transport;
 use crate::chat::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, StreamNotes};
 
@@ -42,6 +44,24 @@ impl<'t> EchoGuard<'t> {
         let written = failed_generation.as_ref().map(|text| format!("{}{text}", self.text));
         self.transport.holds_secret(message)
             || written.is_some_and(|written| self.transport.holds_secret(&written))
+    }
+
+    /// Whether a text of an error's JSON spells it, told or not: all of it is recorded.
+    pub(super) fn is_in_json(&self, body: &[u8]) -> bool {
+        let mut pending: Vec<Value> = serde_json::from_slice(body).into_iter().collect();
+        while let Some(value) = pending.pop() {
+            match value {
+                Value::String(text) if self.transport.holds_secret(&text) => return true,
+                Value::Array(items) => pending.extend(items),
+                Value::Object(members) => {
+                    for (name, value) in members {
+                        pending.extend([Value::String(name), value]);
+                    }
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            }
+        }
+        false
     }
 
     /// Whether what is told of an odd reply spells it.

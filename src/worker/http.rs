@@ -83,6 +83,7 @@ impl HttpTransport {
     async fn exchange(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
         let body = serde_json::to_vec(&outgoing.body).unwrap_or_default();
         let Target { url, shown } = self.target(outgoing.api);
+        let target = url.clone();
         let mut request = self
             .client
             .post(url.clone())
@@ -101,7 +102,7 @@ impl HttpTransport {
         Ok(Incoming {
             status: response.status().as_u16(),
             retry_after: retry_after(response.headers()),
-            location: location.map(|location| redactor.text(location)),
+            location: location.map(|location| redactor.text(&whole_location(&target, location))),
             body: stream::unfold(Next::Read(response, redactor), move |next| read_on(next, url.clone()))
                 .boxed(),
         })
@@ -199,6 +200,15 @@ pub(super) fn endpoint_url(base: &str, path: &str) -> Result<Url, String> {
     url.set_path(&whole);
     url.set_fragment(None);
     Ok(url)
+}
+
+/// Where a redirect from `url` leads: it may be told from there, `/openai/v1/chat/completions`, and spell what it says in
+/// other ways.
+fn whole_location(url: &Url, location: &str) -> String {
+    let Ok(mut whole) = url.join(location) else { return location.to_owned() };
+    let _ = whole.set_username("");
+    let _ = whole.set_password(None);
+    String::from(whole)
 }
 
 /// Whether requests to `url` bring a user and a password.

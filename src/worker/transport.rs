@@ -119,9 +119,9 @@ pub trait Transport: Send + Sync {
     }
 
     /// Bytes of the longest of what [`Transport::holds_secret`] looks for: a reply may spell it over several pieces. A
-    /// transport that looks for something says so here, too.
+    /// transport that knows says so; 1,024 are more than most keys have.
     fn longest_secret(&self) -> usize {
-        0
+        1024
     }
 }
 

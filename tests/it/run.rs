@@ -95,6 +95,36 @@ fn what_a_script_logs_stands_behind_the_text_before_its_call_however_slowly_that
     assert!(lines[2].starts_with("tool   count ") && lines[3] == "Three.", "{rest}");
 }
 
+/// Nobody reads, so that the text stands in the pipe and its writer hears nothing.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_what_writes_to_a_reader_that_stands_still() {
+    let word = "word ".repeat(2_000);
+    for is_logged in [false, true] {
+        let project = Project::new();
+        let log = "for line = 1, 500 do log.info(string.rep('x', 1000)) end";
+        project.write("scripts/count.lua", format!("return function(text, times) {log} return 3 end\n"));
+        let said = if is_logged { call(0, "count", r#"{"text": "abc"}"#) } else { delta(&word.repeat(40)) };
+        let end = finish(if is_logged { "tool_calls" } else { "stop" });
+        let server = Server::script([Answer::chunks(&[said, end]), Answer::text("Three.")]);
+        let endpoint = server.endpoint();
+        let mut child = project.spawn(&["run", "hello", "--endpoint", &endpoint]);
+        server.wait_for_posts(if is_logged { 2 } else { 1 });
+        let mut ended = None;
+        for _ in 0..60 {
+            interrupt(&child);
+            std::thread::sleep(Duration::from_millis(500));
+            ended = child.try_wait().unwrap();
+            if ended.is_some() {
+                break;
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(ended.and_then(|status| status.code()), Some(130), "logged: {is_logged}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_script_logs_in_lines_of_its_own_beside_what_moves() {

@@ -4,10 +4,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::Instant;
 
 use crate::cli::approve::{Approver, Asked};
-use crate::cli::interrupt::Signals;
-use crate::cli::output::{say, stdout_failed};
+use crate::cli::interrupt::{Signals, end_now};
+use crate::cli::output::{is_writing, say, stdout_failed};
 use crate::cli::script_log::ScriptLines;
 use crate::cli::show::{Show, show_json};
 use crate::cli::{CliError, Exit};
@@ -43,6 +47,9 @@ impl Followed {
         }
     }
 }
+
+/// Who has not heard an interrupt for this long, and writes, writes to a reader that stands still.
+const DEAF: Duration = Duration::from_secs(1);
 
 /// What is waited for.
 enum Heard {
@@ -220,10 +227,25 @@ impl Interrupts {
         let (heard, receiver) = tokio::sync::mpsc::channel(2);
         let mut signals = Signals::listen()?;
         tokio::spawn(async move {
+            let mut look = Instant::now();
             loop {
-                signals.next().await;
-                if heard.send(()).await.is_err() {
-                    break;
+                let is_waiting = heard.capacity() < heard.max_capacity();
+                tokio::select! {
+                    () = signals.next() => {
+                        if !is_waiting {
+                            look = Instant::now() + DEAF;
+                        }
+                        // Two wait already: a third says nothing more.
+                        if let Err(TrySendError::Closed(())) = heard.try_send(()) {
+                            break;
+                        }
+                    }
+                    () = tokio::time::sleep_until(look), if is_waiting => {
+                        if is_writing() {
+                            end_now();
+                        }
+                        look = Instant::now() + DEAF;
+                    }
                 }
             }
         });

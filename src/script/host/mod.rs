@@ -265,8 +265,7 @@ impl Host {
             let worked = thread_time();
             let first = self.worked.get().unwrap_or(worked);
             self.worked.set(Some(first));
-            // The first look was at half of the limit.
-            if worked.saturating_sub(first) >= TOP_LEVEL_LIMIT / 2 {
+            if worked.saturating_sub(first) >= TOP_LEVEL_LIMIT {
                 control.stop(Stop::SlowLoad);
             }
         }

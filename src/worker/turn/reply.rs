@@ -231,7 +231,7 @@ impl Turn<'_> {
     }
 
     /// What the start of an error's body says. It is recorded as a whole: one that spells the API key is not, since a
-    /// replay knows no key and would tell it.
+    /// replay knows no key and would tell it, and one that is not waited for cannot be held against it.
     pub(super) async fn read_error(&mut self, mut open: Open) -> Result<Said, Over> {
         let task = self.task;
         let status = open.incoming.status;
@@ -259,7 +259,8 @@ impl Turn<'_> {
             }
         }
         let said = Said { error: classify_http_error(status, &body), is_page: is_page(&body) };
-        if EchoGuard::new(task.shared.transport.as_ref()).is_in_error(&said.error) {
+        let guard = EchoGuard::new(task.shared.transport.as_ref());
+        if guard.is_in_error(&said.error) || guard.is_in_json(&body) {
             return Err(self.fail(echoed_key(task.url())));
         }
         if !body.is_empty() {

@@ -93,6 +93,34 @@ fn what_cannot_be_attempted_exits_with_2() {
     assert!(ended.stderr.contains("stdin"), "{}", ended.stderr);
 }
 
+/// A frozen machine is no slow top level: where the call's own limit comes first, it is that.
+#[cfg(unix)]
+#[test]
+fn a_call_that_ends_in_its_top_level_ends_at_its_own_limit() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let project = Project::new();
+    let spec = "(deftool :name \"late\" :description \"x\" :args () :timeout \"1s\")\n";
+    project.write("specs/late.eld", spec);
+    let body = "log.info('begun')\nlocal n = 0\nfor i = 1, 3000000 do n = n + i % 7 end\n";
+    project.write("scripts/late.lua", format!("{body}return function() return n end\n"));
+    for _ in 0..20 {
+        let mut child = project.spawn(&["call", "late"]);
+        let mut line = [0; 5];
+        child.stderr.as_mut().unwrap().read_exact(&mut line).unwrap();
+        let id = Pid::from_child(&child);
+        kill_process(id, Signal::STOP).unwrap();
+        std::thread::sleep(Duration::from_millis(1_200));
+        kill_process(id, Signal::CONT).unwrap();
+        let ended = Ended::of(child.wait_with_output().unwrap());
+        // It may have been through before it was stopped.
+        if ended.code != Some(0) {
+            assert!(ended.stderr.contains("error[timeout]"), "{ended:?}");
+            return;
+        }
+    }
+    panic!("always through before it was stopped");
+}
+
 /// Its limit is of what it works, and not of how busy the machine is.
 #[cfg(unix)]
 #[test]

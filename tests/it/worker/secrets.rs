@@ -157,11 +157,34 @@ async fn a_key_spelled_by_escapes_in_an_error_is_never_told() {
 async fn a_recording_holds_no_error_that_spells_the_key() {
     let escaped = KEY.replace('-', "\\u002d");
     let said = format!(r#"{{"error":{{"message":"Incorrect key {escaped}"}}}}"#);
-    for answer in
-        [Answer::whole(400, &[], &said), Answer::stream().piece(format!("data: {said}\n\n")).done().end()]
-    {
+    let untold = format!(r#"{{"error":{{"message":"no"}},"debug":[{{"{escaped}":1}}]}}"#);
+    for answer in [
+        Answer::whole(400, &[], &said),
+        Answer::whole(400, &[], &untold),
+        Answer::stream().piece(format!("data: {said}\n\n")).done().end(),
+    ] {
         let left = everything([answer]).await;
         assert!(!left.contains("u002d"), "{left}");
+    }
+}
+
+/// A URL is told as it is understood, and may have spelled the key otherwise.
+#[tokio::test]
+async fn a_redirect_is_told_whole_and_without_the_key() {
+    let hidden = KEY.replace('-', "%2D");
+    let broken = KEY.replace("0123", "01\t23");
+    for (location, told) in [
+        (String::from("/openai/v1/chat/completions"), "/openai/v1 as the endpoint"),
+        (String::from("//u:p@elsewhere.example/v1/chat/completions"), "http://elsewhere.example/v1 as"),
+        (format!("https://{hidden}/v1/chat/completions"), "https://[redacted]/v1 as the endpoint"),
+        (format!("/{broken}/v1/chat/completions"), "/[redacted]/v1 as the endpoint"),
+    ] {
+        let server = Server::script([Answer::whole(307, &[("location", location.as_str())], "")]);
+        let endpoint = server.endpoint();
+        let ended = ask(&Worker::start(config(), echo(), http(&endpoint, Some(KEY)))).await;
+        let (.., detail, _) = ended.failed();
+        let told = if told.starts_with('/') { endpoint.replace("/v1", told) } else { told.to_owned() };
+        assert!(detail.contains(&format!("give {told}")) && !detail.contains(KEY), "{location}: {detail}");
     }
 }
 
