@@ -23,7 +23,7 @@ use crate::tool::{ToolError, ToolErrorKind};
 /// How long after its deadline a call of this time limit may take to say where it was stopped, before it is answered for
 /// or killed: a busy machine needs a while to give a thread its turn. In all no more than twice the limit, or little.
 pub(super) fn grace(limit: Duration) -> Duration {
-    limit.clamp(Duration::from_millis(50), Duration::from_secs(1))
+    limit.clamp(Duration::from_millis(50), Duration::from_millis(500))
 }
 
 /// A top level that nothing interrupts is stopped after this many times its limit.

@@ -24,8 +24,8 @@ use crate::request::{Approval, FailReason, Failure, PendingCall, Run, kind};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
 /// A runner that does not stop a call itself is given up this long after the call's limit: later than scripts are, which
-/// have a second to say where they were stopped.
-const TOOL_GRACE: Duration = Duration::from_secs(3);
+/// have half a second to say where they were stopped.
+const TOOL_GRACE: Duration = Duration::from_secs(1);
 
 /// What a worker does where a call needs a person's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

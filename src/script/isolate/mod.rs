@@ -12,7 +12,7 @@
 //! of which only one runs programs.
 //!
 //! A call that ends in time leaves its child warm, and so does one that is cancelled and says so at once (1 ms, where
-//! a new process takes 5). A child that is silent for a second after its deadline is killed, with all that it started; one
+//! a new process takes 5). A child that is silent for half a second after its deadline is killed, with all that it started; one
 //! that dies fails its call. Children end when their parent's pipe closes, whatever closed it.
 //!
 //! Absent on purpose: a filter of system calls. What a script can reach is settled by the host tables in the child,

@@ -93,25 +93,31 @@ fn what_cannot_be_attempted_exits_with_2() {
     assert!(ended.stderr.contains("stdin"), "{}", ended.stderr);
 }
 
+/// A call of `tool` that is frozen for a while once it has logged something.
+#[cfg(unix)]
+fn frozen(project: &Project, tool: &str, pause: Duration) -> Ended {
+    use rustix::process::{Pid, Signal, kill_process};
+    let mut child = project.spawn(&["call", tool]);
+    let mut line = [0; 5];
+    child.stderr.as_mut().unwrap().read_exact(&mut line).unwrap();
+    let id = Pid::from_child(&child);
+    kill_process(id, Signal::STOP).unwrap();
+    std::thread::sleep(pause);
+    kill_process(id, Signal::CONT).unwrap();
+    Ended::of(child.wait_with_output().unwrap())
+}
+
 /// A frozen machine is no slow top level: where the call's own limit comes first, it is that.
 #[cfg(unix)]
 #[test]
 fn a_call_that_ends_in_its_top_level_ends_at_its_own_limit() {
-    use rustix::process::{Pid, Signal, kill_process};
     let project = Project::new();
     let spec = "(deftool :name \"late\" :description \"x\" :args () :timeout \"1s\")\n";
     project.write("specs/late.eld", spec);
     let body = "log.info('begun')\nlocal n = 0\nfor i = 1, 3000000 do n = n + i % 7 end\n";
     project.write("scripts/late.lua", format!("{body}return function() return n end\n"));
     for _ in 0..20 {
-        let mut child = project.spawn(&["call", "late"]);
-        let mut line = [0; 5];
-        child.stderr.as_mut().unwrap().read_exact(&mut line).unwrap();
-        let id = Pid::from_child(&child);
-        kill_process(id, Signal::STOP).unwrap();
-        std::thread::sleep(Duration::from_millis(1_200));
-        kill_process(id, Signal::CONT).unwrap();
-        let ended = Ended::of(child.wait_with_output().unwrap());
+        let ended = frozen(&project, "late", Duration::from_millis(1_200));
         // It may have been through before it was stopped.
         if ended.code != Some(0) {
             assert!(ended.stderr.contains("error[timeout]"), "{ended:?}");
@@ -125,18 +131,10 @@ fn a_call_that_ends_in_its_top_level_ends_at_its_own_limit() {
 #[cfg(unix)]
 #[test]
 fn a_top_level_that_gets_no_processor_is_not_slow() {
-    use rustix::process::{Pid, Signal, kill_process};
     let project = Project::new();
     let body = "log.info('begun')\nlocal n = 0\nfor i = 1, 1000000 do n = n + i % 7 end\n";
     project.write("scripts/broken.lua", format!("{body}return function() return n end\n"));
-    let mut child = project.spawn(&["call", "broken"]);
-    let mut line = [0; 5];
-    child.stderr.as_mut().unwrap().read_exact(&mut line).unwrap();
-    let id = Pid::from_child(&child);
-    kill_process(id, Signal::STOP).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
-    kill_process(id, Signal::CONT).unwrap();
-    let ended = Ended::of(child.wait_with_output().unwrap());
+    let ended = frozen(&project, "broken", Duration::from_millis(500));
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "2999998\n"), "{ended:?}");
 }
 

@@ -564,14 +564,15 @@ fn a_call_has_quotas() {
 #[test]
 fn no_race_leads_out() {
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     let ground = Ground::new(&["box/"], &["box/"], &[("box/dir/f", "inside"), ("outside/f", "CANARY")]);
-    let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let done = Arc::new(AtomicBool::new(false));
     let swapper = {
         let (done, root) = (Arc::clone(&done), ground.folder.path().to_path_buf());
         std::thread::spawn(move || {
             let (folder, away, link) = (root.join("box/dir"), root.join("box/away"), root.join("box/link"));
-            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            while !done.load(Ordering::Relaxed) {
                 symlink("../outside", &link).unwrap();
                 std::fs::rename(&folder, &away).unwrap();
                 std::fs::rename(&link, &folder).unwrap();
@@ -581,21 +582,16 @@ fn no_race_leads_out() {
         })
     };
     let read = ground.run(
-        "local seen = {}
-         local rounds = 0
+        "local seen, rounds = {}, 0
          repeat
            rounds += 1
-           local ok, text = pcall(fs.read, 'box/dir/f')
-           if ok then seen[text] = true end
-           pcall(fs.append, 'box/dir/f', '')
-           pcall(fs.write, 'box/dir/g', 'written')
-           pcall(fs.remove, 'box/dir/g')
+           local ok, text = pcall(fs.read, 'box/dir/f') if ok then seen[text] = true end
+           pcall(fs.append, 'box/dir/f', '') pcall(fs.write, 'box/dir/g', 'written') pcall(fs.remove, 'box/dir/g')
            for _, path in (fs.glob('box/**/*')) do seen[path] = true end
-         -- The swapper may be kept waiting while the folder is away.
-         until rounds >= 400 and seen.inside
+         until rounds >= 400 and seen.inside -- the swapper may wait while the folder is away
          return seen",
     );
-    done.store(true, std::sync::atomic::Ordering::Relaxed);
+    done.store(true, Ordering::Relaxed);
     swapper.join().unwrap();
     let seen = read.unwrap();
     assert!(seen.get("CANARY").is_none() && seen.get("inside").is_some(), "{seen}");
