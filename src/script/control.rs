@@ -20,10 +20,13 @@ use super::interrupt::Switch;
 use super::permission::{Permissions, Pins};
 use crate::tool::{ToolError, ToolErrorKind};
 
+/// The longest [`grace`].
+pub(crate) const MAX_GRACE: Duration = Duration::from_millis(500);
+
 /// How long after its deadline a call of this time limit may take to say where it was stopped, before it is answered for
 /// or killed: a busy machine needs a while to give a thread its turn. In all no more than twice the limit, or little.
 pub(super) fn grace(limit: Duration) -> Duration {
-    limit.clamp(Duration::from_millis(50), Duration::from_millis(500))
+    limit.clamp(Duration::from_millis(50), MAX_GRACE)
 }
 
 /// A top level that nothing interrupts is stopped after this many times its limit.

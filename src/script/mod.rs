@@ -57,6 +57,7 @@ use std::time::Duration;
 
 pub use bytecode::{GlobalAccess, GlobalUse};
 pub use contract::{Contract, LoadProblem, Returned, check_script};
+pub(crate) use control::MAX_GRACE;
 pub use host::{
     FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables, kill_programs,
 };

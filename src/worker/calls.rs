@@ -21,11 +21,13 @@ use super::recording::{Line, Stopped};
 use super::replay::{CallPlan, Next, Script};
 use super::toolbox::Toolbox;
 use crate::request::{Approval, FailReason, Failure, PendingCall, Run, kind};
+use crate::script::MAX_GRACE;
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
 /// A runner that does not stop a call itself is given up this long after the call's limit: later than scripts are, which
-/// have half a second to say where they were stopped.
+/// say where they were stopped.
 const TOOL_GRACE: Duration = Duration::from_secs(1);
+const _: () = assert!(TOOL_GRACE.as_millis() > MAX_GRACE.as_millis());
 
 /// What a worker does where a call needs a person's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

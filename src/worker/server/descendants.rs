@@ -7,8 +7,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::stat::{Stat, processes};
 
-/// How long is looked for what was started meanwhile, and for the killed to be gone.
-const LIMIT: Duration = Duration::from_secs(3);
+/// How long is looked for what was started meanwhile, and for the killed to be gone; a guard is waited for longer.
+const LIMIT: Duration = Duration::from_millis(1_500);
 
 /// All that descends from this process, to which its orphans fall.
 #[derive(Debug, Default)]
