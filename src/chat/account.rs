@@ -2,7 +2,8 @@
 //!
 //! In: what the decoders of the APIs found. Out: one [`Reply`].
 
-use super::assemble::{Assembled, MAX_CALLS, TooMuch};
+use super::arguments::MAX_CALLS;
+use super::assemble::{Assembled, TooMuch};
 use super::event::{Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 use super::loose::Loose;
 
@@ -16,8 +17,8 @@ pub(super) enum Ending {
     Open,
     /// `[DONE]`, a JSON body that is whole, or an event that says that the reply is over.
     Done,
-    /// A JSON body that stops in the middle, or a reply that its server calls incomplete without a reason.
-    Cut,
+    /// The body was cut, or the server called the reply incomplete; why.
+    Cut(&'static str),
 }
 
 /// The most that a choice brought.
@@ -137,7 +138,7 @@ impl Account {
     }
 
     /// The verdict; its order is documented at [`super::decoder`].
-    pub(super) fn judge(self, assembled: Assembled, broken: Option<String>) -> Reply {
+    pub(super) fn judge(self, assembled: Assembled, lost_frames: usize, broken: Option<String>) -> Reply {
         let is_over = self.is_over();
         let status = if let Some(error) = self.error {
             ReplyStatus::ServerError { error }
@@ -147,10 +148,12 @@ impl Account {
             }
         } else if assembled.is_cut {
             ReplyStatus::ServerError { error: own_error(too_many_calls()) }
-        } else if self.ending == Ending::Cut || (broken.is_some() && !is_over) {
+        } else if let Ending::Cut(cause) = self.ending {
+            ReplyStatus::Incomplete { cause: Some(broken.unwrap_or_else(|| String::from(cause))) }
+        } else if broken.is_some() && !is_over {
             ReplyStatus::Incomplete { cause: broken }
         } else if assembled.truncated {
-            ReplyStatus::CallTruncated
+            ReplyStatus::CallTruncated { is_over }
         } else if self.seen == Seen::Nothing {
             ReplyStatus::Empty
         } else if is_over || (!assembled.calls.is_empty() && !assembled.malformed) {
@@ -161,6 +164,7 @@ impl Account {
         Reply {
             status,
             calls: assembled.calls,
+            lost_frames,
             finish_reason: self.finish_reason,
             usage: self.usage,
             model: self.model,

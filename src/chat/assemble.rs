@@ -10,19 +10,16 @@
 //!   are whole, or the slot's name is already a known tool;
 //! - whole objects glued together in one slot are calls of the same name; equal neighbours are one call sent twice;
 //! - arguments that are an object are taken as their JSON, arguments encoded twice are decoded twice;
-//! - `function_call` counts only in a reply without `tool_calls`.
+//! - `function_call` counts only in a reply without `tool_calls`;
+//! - two calls with the same id, name and arguments are one call sent twice.
 //!
 //! Whether a call is whole is decided by parsing its arguments, never by the finish reason.
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Deserializer, Map, Value};
-
+use super::arguments::{MAX_CALLS, parse_arguments};
 use super::event::{RawArguments, RawCall};
 use super::loose::Loose;
-
-/// Most calls that one reply may make, structured or written as text. More is a model or a server run wild.
-pub const MAX_CALLS: usize = 1_000;
 
 /// Most bytes of a name that are kept: more than any server takes.
 const MAX_NAME_BYTES: usize = 256;
@@ -48,6 +45,7 @@ pub(super) struct Assembler {
     /// The last slots of each id.
     by_id: HashMap<String, LastSlots>,
     legacy: Option<Slot>,
+    foreign: ForeignItems,
     /// Counts chunks, so that two entries of one chunk can be told from two chunks.
     chunk: u64,
     /// What comes is a whole message: each entry is a call, and none goes on with another.
@@ -64,6 +62,29 @@ pub(super) struct Assembled {
     pub(super) malformed: bool,
     /// There were more calls than [`MAX_CALLS`].
     pub(super) is_cut: bool,
+    /// Calls that were left out because they are the same as an earlier one, id included.
+    pub(super) repeated: usize,
+}
+
+/// Kinds of parts of a reply that are not read: neither text, reasoning nor calls of functions.
+#[derive(Debug, Default)]
+pub(super) struct ForeignItems(Vec<String>);
+
+impl ForeignItems {
+    /// Adds a kind. At most eight are kept, and what does not look like a name is not repeated.
+    pub(super) fn add(&mut self, kind: &str) {
+        const MAX_KINDS: usize = 8;
+        let is_name = (1..=64).contains(&kind.len())
+            && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let kind = if is_name { kind } else { "an item of an odd kind" };
+        if self.0.len() < MAX_KINDS && !self.0.iter().any(|known| known == kind) {
+            self.0.push(kind.to_owned());
+        }
+    }
+
+    pub(super) fn into_kinds(self) -> Vec<String> {
+        self.0
+    }
 }
 
 /// The last slots that have one id.
@@ -156,10 +177,12 @@ impl Assembler {
 
     /// The reply is over. `empty_is_whole`: the server said that it ended well, so that a call without any arguments
     /// is a call of a tool that takes none; otherwise it was cut before they came.
-    pub(super) fn finish(self, empty_is_whole: bool) -> Assembled {
+    ///
+    /// Beside the calls: the types of entries that were passed over.
+    pub(super) fn finish(self, empty_is_whole: bool) -> (Assembled, Vec<String>) {
         let slots = if self.slots.is_empty() { self.legacy.into_iter().collect() } else { self.slots };
         let calls = slots.into_iter().map(|slot| (slot.id, slot.name, slot.arguments));
-        read_calls(calls, empty_is_whole)
+        (read_calls(calls, empty_is_whole), self.foreign.into_kinds())
     }
 
     fn on_entry(
@@ -173,8 +196,14 @@ impl Assembler {
         }
         let function = match entry.get("function") {
             Some(function @ Loose::Object(_)) => function,
-            // A delta with nothing but an id or a type, or one that is not wrapped in `function`.
-            Some(_) | None => entry,
+            Some(_) | None => {
+                if let Some(kind) = foreign_kind(entry) {
+                    self.foreign.add(kind);
+                    return Ok(0);
+                }
+                // A delta with nothing but an id or a type, or one that is not wrapped in `function`.
+                entry
+            }
         };
         let id = entry.get("id").and_then(Loose::as_id);
         let arguments = arguments_text(function);
@@ -277,20 +306,36 @@ impl Assembler {
     }
 }
 
+/// The type of an entry that is not a call of a function, such as `custom`.
+fn foreign_kind<'a>(entry: &'a Loose<'_>) -> Option<&'a str> {
+    let kind = entry.get("type").and_then(Loose::as_text)?;
+    entry.get(kind).filter(|payload| matches!(payload, Loose::Object(_))).map(|_| kind)
+}
+
 /// Parses calls whose id, name and arguments came whole or not at all.
 pub(super) fn read_calls(
     calls: impl IntoIterator<Item = (Option<String>, String, String)>,
     empty_is_whole: bool,
 ) -> Assembled {
     let mut assembled = Assembled::default();
-    let mut ids = HashSet::new();
+    // What was called by each id.
+    let mut by_id: HashMap<String, HashSet<(String, String)>> = HashMap::new();
     for (id, name, arguments) in calls {
         if name.is_empty() && arguments.trim().is_empty() {
             continue;
         }
         let room = MAX_CALLS.saturating_sub(assembled.calls.len());
-        let mut id = id.filter(|id| ids.insert(id.clone()));
         let parsed = parse_arguments(&arguments, empty_is_whole);
+        let mut id = id;
+        if let Some(known) = id.take() {
+            let is_new = !by_id.contains_key(&known);
+            if !by_id.entry(known.clone()).or_default().insert((name.clone(), parsed.canonical())) {
+                assembled.repeated += 1;
+                continue;
+            }
+            // Of calls that share an id and nothing else, the first keeps it.
+            id = is_new.then_some(known);
+        }
         assembled.truncated |= parsed.truncated;
         assembled.malformed |= parsed.malformed.is_some();
         let objects = parsed.objects.into_iter().map(|value| RawArguments::Object { value });
@@ -387,87 +432,10 @@ impl Nesting {
     }
 }
 
-/// What the arguments of one slot hold.
-#[derive(Debug, Default)]
-struct Parsed {
-    objects: Vec<Map<String, Value>>,
-    malformed: Option<RawArguments>,
-    truncated: bool,
-    /// There were more objects than a reply may make calls.
-    is_cut: bool,
-}
-
-impl Parsed {
-    fn broken(text: &str, error: String, truncated: bool) -> Self {
-        let malformed = Some(RawArguments::Malformed { text: text.to_owned(), error });
-        Self { objects: Vec::new(), malformed, truncated, is_cut: false }
-    }
-}
-
-/// Parses the arguments of one slot: one object as a rule, several glued together at some servers.
-fn parse_arguments(text: &str, empty_is_whole: bool) -> Parsed {
-    let mut parsed = parse_objects(text, empty_is_whole, true);
-    // `{}` ahead of the arguments is a placeholder of gateways, not a call of its own.
-    if parsed.objects.iter().any(|object| !object.is_empty()) || parsed.malformed.is_some() {
-        parsed.objects.retain(|object| !object.is_empty());
-    }
-    parsed.objects.dedup();
-    parsed
-}
-
-/// Parses a sequence of objects; with `decode_strings`, a string that holds such a sequence too.
-fn parse_objects(text: &str, empty_is_whole: bool, decode_strings: bool) -> Parsed {
-    let text = text.trim();
-    if text.is_empty() {
-        return if empty_is_whole {
-            Parsed { objects: vec![Map::new()], ..Parsed::default() }
-        } else {
-            Parsed::broken(text, String::from("the reply ended before the arguments came"), true)
-        };
-    }
-    let mut parsed = Parsed::default();
-    let mut values = Deserializer::from_str(text).into_iter::<Value>();
-    loop {
-        if parsed.objects.len() > MAX_CALLS {
-            return Parsed { is_cut: true, ..parsed };
-        }
-        let start = values.byte_offset();
-        let rest = text.get(start..).unwrap_or_default().trim_start();
-        let found = match values.next() {
-            None => return parsed,
-            Some(Ok(Value::Object(object))) => {
-                parsed.objects.push(object);
-                continue;
-            }
-            Some(Ok(Value::Null)) => {
-                parsed.objects.push(Map::new());
-                continue;
-            }
-            Some(Ok(Value::String(inner))) if decode_strings => {
-                let inner = parse_objects(&inner, true, false);
-                if inner.malformed.is_some() {
-                    return Parsed { malformed: inner.malformed, truncated: inner.truncated, ..parsed };
-                }
-                parsed.objects.extend(inner.objects);
-                parsed.is_cut |= inner.is_cut;
-                continue;
-            }
-            Some(Err(error)) if error.is_eof() => {
-                // What came whole before the cut stays.
-                return Parsed { objects: parsed.objects, ..Parsed::broken(rest, error.to_string(), true) };
-            }
-            Some(Err(error)) => return Parsed::broken(text, error.to_string(), false),
-            Some(Ok(Value::String(_))) => "a string",
-            Some(Ok(Value::Array(_))) => "an array",
-            Some(Ok(Value::Number(_))) => "a number",
-            Some(Ok(Value::Bool(_))) => "a boolean",
-        };
-        return Parsed::broken(text, format!("the arguments are {found}, not an object"), false);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     /// Each item is one chunk's `tool_calls`; the result is `name arguments` of each call, or `name !` if malformed.
@@ -482,7 +450,7 @@ mod tests {
             RawArguments::Object { value } => format!("{} {}", call.name, Value::Object(value)),
             RawArguments::Malformed { .. } => format!("{} !", call.name),
         };
-        assembler.finish(true).calls.into_iter().map(shown).collect()
+        assembler.finish(true).0.calls.into_iter().map(shown).collect()
     }
 
     #[test]
@@ -576,19 +544,12 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_malformed_not_a_crash() {
-        let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
-        let parsed = parse_arguments(&deep, true);
-        assert!(parsed.objects.is_empty() && parsed.malformed.is_some() && !parsed.truncated);
-    }
-
-    #[test]
     fn an_id_is_given_once() {
         let mut assembler = Assembler::default();
         let chunk = r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}{\"x\":2}"}},
                         {"index":1,"id":"a","function":{"name":"f","arguments":"{}"}}]"#;
         assembler.on_tool_calls(&serde_json::from_str(chunk).unwrap(), usize::MAX, &mut |_, _| {}).unwrap();
-        let ids: Vec<_> = assembler.finish(true).calls.into_iter().map(|call| call.id).collect();
+        let ids: Vec<_> = assembler.finish(true).0.calls.into_iter().map(|call| call.id).collect();
         assert_eq!(ids, [Some(String::from("a")), None, None]);
     }
 }

@@ -37,8 +37,8 @@ impl Completion {
         Ok(())
     }
 
-    /// The reply is over.
-    pub(super) fn finish(self, empty_is_whole: bool) -> Assembled {
+    /// The reply is over: the calls, and the types of `tool_calls` entries that were passed over.
+    pub(super) fn finish(self, empty_is_whole: bool) -> (Assembled, Vec<String>) {
         self.assembler.finish(empty_is_whole)
     }
 

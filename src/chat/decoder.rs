@@ -9,6 +9,11 @@
 //! What the body is, is sniffed from its first byte that is not blank, since content types lie: an event stream, a JSON
 //! answer (a whole completion, or an error), or something else. `<think>` inside text is text here.
 //!
+//! An event that cannot be decoded and may have held a part of the reply is counted in [`Reply::lost_frames`]; comments
+//! and keep-alives of plain words are not. Nothing that follows `[DONE]`, or the last event of a response, is read.
+//!
+//! [`Reply::lost_frames`]: super::Reply::lost_frames
+//!
 //! A reply of more than [`MAX_CALLS`](super::MAX_CALLS) calls or [`MAX_REPLY_BYTES`](super::MAX_REPLY_BYTES) ends there, as by an error of the server: what came
 //! before stays, what follows is not read.
 //!
@@ -29,7 +34,7 @@ use super::assemble::Assembled;
 use super::completion::Completion;
 use super::event::{ChatEvent, ServerError};
 use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_body};
-use super::repair::repair_json;
+use super::repair::{Repaired, repair_json};
 use super::responses::Response;
 use super::sink::Sink;
 use super::sse::{EventTooLarge, Frame, FrameKind, MAX_EVENT_BYTES, SseParser};
@@ -53,8 +58,8 @@ pub struct StreamNotes {
     pub body_start: Option<String>,
     /// The transport's error, if it broke.
     pub transport_error: Option<String>,
-    /// Events that were not JSON and were passed over.
-    pub skipped_frames: usize,
+    /// Calls that the server sent twice: the same id, name and arguments. They count once.
+    pub repeated_calls: usize,
     /// What the reply held beside text, reasoning and calls of functions, such as `web_search_call`: it was passed over.
     pub foreign_items: Vec<String>,
 }
@@ -84,7 +89,10 @@ struct OpenReply {
     account: Account,
     reading: Reading,
     body_start: Vec<u8>,
-    skipped_frames: usize,
+    /// Events that could not be decoded and may have held a part of the reply.
+    lost_frames: usize,
+    /// An event that ends with half a surrogate pair: the next may begin with the other half.
+    half: Option<Repaired>,
 }
 
 /// What the JSON of an event means.
@@ -104,7 +112,7 @@ impl StreamDecoder {
         let account = Account::default();
         Self {
             body: Body::Unknown(Blanks::default()),
-            reply: OpenReply { account, reading, body_start: Vec::new(), skipped_frames: 0 },
+            reply: OpenReply { account, reading, body_start: Vec::new(), lost_frames: 0, half: None },
         }
     }
 
@@ -151,16 +159,21 @@ impl StreamDecoder {
             Body::Json(body) => self.reply.on_json_body(&body, &mut sink),
             Body::Unknown(_) | Body::Ignored => {}
         }
+        self.reply.release_half(false, &mut sink);
         let transport_error = match end {
             End::Clean => None,
             End::Broken { error } => Some(error),
         };
         let body_start = (!self.reply.account.is_recognised() && !self.reply.body_start.is_empty())
             .then(|| text_of_body(&self.reply.body_start));
-        let OpenReply { account, reading, skipped_frames, .. } = self.reply;
+        let OpenReply { account, reading, lost_frames, .. } = self.reply;
         let (assembled, foreign_items) = reading.finish(account.is_whole());
-        events.push(ChatEvent::Ended { reply: account.judge(assembled, transport_error.clone()) });
-        StreamNotes { body_start, transport_error, skipped_frames, foreign_items }
+        let repeated_calls = assembled.repeated;
+        // A body in which nothing was recognised is not a damaged reply.
+        let lost_frames = if account.is_recognised() { lost_frames } else { 0 };
+        let reply = account.judge(assembled, lost_frames, transport_error.clone());
+        events.push(ChatEvent::Ended { reply });
+        StreamNotes { body_start, transport_error, repeated_calls, foreign_items }
     }
 
     fn consume(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
@@ -257,7 +270,7 @@ impl Reading {
     /// The calls, and the kinds of items that were passed over.
     fn finish(self, empty_is_whole: bool) -> (Assembled, Vec<String>) {
         match self {
-            Self::Completion(completion) => (completion.finish(empty_is_whole), Vec::new()),
+            Self::Completion(completion) => completion.finish(empty_is_whole),
             Self::Response(response) => response.finish(empty_is_whole),
         }
     }
@@ -265,66 +278,116 @@ impl Reading {
 
 impl OpenReply {
     fn on_frame(&mut self, frame: Frame<'_>, sink: &mut Sink<'_>) {
-        if self.account.is_full() {
-            return;
-        }
         match frame.kind {
+            _ if self.is_over() => {}
             FrameKind::Error => self.account.set_error(|| classify_stream_error(frame.data)),
             FrameKind::Data => self.on_data(frame.data, sink),
+            FrameKind::UnknownField => self.lose(frame.data),
         }
     }
 
+    /// Whether nothing that follows is read.
+    fn is_over(&self) -> bool {
+        self.account.is_full() || self.account.ending != Ending::Open
+    }
+
     fn on_data(&mut self, data: &[u8], sink: &mut Sink<'_>) {
+        if self.half.is_none() && self.reading.read(data, &mut self.account, sink).is_ok() {
+            return;
+        }
+        if is_keep_alive(data.trim_ascii()) {
+            return;
+        }
+        let mut repaired = repair_json(data);
+        if let (Some(before), Some(after)) = (&mut self.half, &mut repaired) {
+            before.join(after);
+        }
+        self.release_half(serde_json::from_slice::<IgnoredAny>(data).is_ok(), sink);
+        match repaired {
+            Some(repaired) if repaired.ends_with_half() => self.half = Some(repaired),
+            Some(repaired) => self.on_lines(repaired.text.as_bytes(), sink),
+            None => self.on_lines(data, sink),
+        }
+    }
+
+    /// Reads the event that was held for the other half of a character. Where no event follows that could have had it, the
+    /// half is left out: the stream was cut inside a character.
+    fn release_half(&mut self, is_followed: bool, sink: &mut Sink<'_>) {
+        if let Some(before) = self.half.take() {
+            let text = if is_followed { before.text } else { before.without_half() };
+            self.on_lines(text.as_bytes(), sink);
+        }
+    }
+
+    /// One JSON value, or lines of values: events that a server did not separate by blank lines.
+    fn on_lines(&mut self, data: &[u8], sink: &mut Sink<'_>) {
         if self.reading.read(data, &mut self.account, sink).is_ok() {
             return;
         }
-        match data.trim_ascii() {
-            b"" => return,
-            b"[DONE]" => {
-                self.account.ending = Ending::Done;
-                return;
+        for line in data.split(|&byte| byte == b'\n') {
+            self.on_line(line, sink);
+        }
+    }
+
+    /// Any number of JSON values, the last of which may be `[DONE]`.
+    fn on_line(&mut self, line: &[u8], sink: &mut Sink<'_>) {
+        let mut values = serde_json::Deserializer::from_slice(line).into_iter::<IgnoredAny>();
+        while !self.is_over() {
+            let start = values.byte_offset();
+            let found = values.next();
+            let value = line.get(start..values.byte_offset()).unwrap_or_default();
+            match found {
+                Some(Ok(_)) if self.reading.read(value, &mut self.account, sink).is_ok() => {}
+                Some(_) => return self.on_broken(line.get(start..).unwrap_or_default()),
+                None => return,
             }
-            _ => {}
         }
-        if let Some(repaired) = repair_json(data)
-            && self.reading.read(repaired.as_bytes(), &mut self.account, sink).is_ok()
-        {
-            return;
+    }
+
+    /// What is not JSON.
+    fn on_broken(&mut self, data: &[u8]) {
+        if data.trim_ascii() == b"[DONE]" {
+            self.account.ending = Ending::Done;
+        } else {
+            self.lose(data);
         }
-        if data.contains(&b'\n') {
-            // Events that a server put on lines of their own but did not part by blank lines.
-            for line in data.split(|&byte| byte == b'\n') {
-                self.on_data(line, sink);
-                if self.account.is_full() {
-                    return;
-                }
-            }
-            return;
+    }
+
+    /// Counts an event that could not be decoded, unless it cannot have held a part of the reply.
+    fn lose(&mut self, data: &[u8]) {
+        if !is_keep_alive(data.trim_ascii()) {
+            self.lost_frames += 1;
         }
-        self.skipped_frames += 1;
     }
 
     /// A body that is JSON: a whole reply, an error, or chunks one after another without SSE around them.
     fn on_json_body(&mut self, body: &[u8], sink: &mut Sink<'_>) {
         let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
         let mut values = serde_json::Deserializer::from_slice(body).into_iter::<IgnoredAny>();
-        while !self.account.is_full() {
+        while !self.is_over() {
             let start = values.byte_offset();
             let found = values.next();
             let value = body.get(start..values.byte_offset()).unwrap_or_default();
             match found {
                 Some(Ok(_)) => self.on_json_value(value, sink),
-                Some(Err(error)) => {
-                    if error.is_eof() {
-                        self.account.ending = Ending::Cut;
-                    }
+                Some(Err(error)) if error.is_eof() => {
+                    self.account.ending = Ending::Cut("the body ends in the middle of a JSON value");
                     return;
+                }
+                Some(Err(_)) => {
+                    let rest = body.get(start..).unwrap_or_default();
+                    match repair_json(rest) {
+                        Some(repaired) => return self.on_json_body(repaired.text.as_bytes(), sink),
+                        None => self.on_broken(rest),
+                    }
+                    break;
                 }
                 None => break,
             }
         }
+        self.release_half(false, sink);
         // A message is whole by being JSON; chunks without SSE around them still have to say that they are over.
-        if self.account.seen == Seen::Message {
+        if self.account.seen == Seen::Message && self.account.ending == Ending::Open {
             self.account.ending = Ending::Done;
         }
     }
@@ -335,6 +398,9 @@ impl OpenReply {
             // Gemini sends its errors in a list.
             if let Ok(items) = serde_json::from_slice::<Vec<Value>>(value) {
                 for item in items {
+                    if self.is_over() {
+                        break;
+                    }
                     self.on_data(item.to_string().as_bytes(), sink);
                 }
             }
@@ -360,4 +426,11 @@ impl OpenReply {
             self.body_start.extend(bytes.iter().take(room));
         }
     }
+}
+
+/// Whether data that is not JSON cannot have held a part of a reply: a few plain words, such as `ping`.
+fn is_keep_alive(data: &[u8]) -> bool {
+    const MAX_BYTES: usize = 64;
+    data.len() <= MAX_BYTES
+        && data.iter().all(|byte| matches!(byte, 0 | b' '..=b'~') && !b"\"'\\{}[]<>".contains(byte))
 }

@@ -45,6 +45,9 @@ pub struct Reply {
     pub status: ReplyStatus,
     /// Tool calls in the order they began.
     pub calls: Vec<RawCall>,
+    /// Events of the stream that could not be decoded and may have held text or a part of a call.
+    #[serde(default)]
+    pub lost_frames: usize,
     /// The server's finish reason as it was sent, the last one that was not null; of a response what chat completions
     /// would have said.
     pub finish_reason: Option<String>,
@@ -58,7 +61,7 @@ impl Reply {
     /// A reply of which there is nothing but the server's error.
     pub fn failed(error: ServerError) -> Self {
         let status = ReplyStatus::ServerError { error };
-        Self { status, calls: Vec::new(), finish_reason: None, usage: None, model: None }
+        Self { status, calls: Vec::new(), lost_frames: 0, finish_reason: None, usage: None, model: None }
     }
 }
 
@@ -69,7 +72,10 @@ pub enum ReplyStatus {
     /// Whole.
     Complete,
     /// Ended inside the arguments of a tool call.
-    CallTruncated,
+    CallTruncated {
+        /// Whether the server reported the reply as over, by a finish reason or `[DONE]`.
+        is_over: bool,
+    },
     /// The server reported an error inside the stream.
     ServerError {
         /// The error.
@@ -141,6 +147,9 @@ pub enum RawArguments {
         text: String,
         /// Why it is not a JSON object.
         error: String,
+        /// The reply ended before the arguments did.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        truncated: bool,
     },
 }
 

@@ -23,6 +23,7 @@
 //! | `swap` | what to send instead of what it refused |
 
 mod account;
+mod arguments;
 mod assemble;
 mod chunk;
 mod completion;
@@ -45,7 +46,7 @@ mod tool_offer;
 mod truncation;
 
 pub use account::MAX_REPLY_BYTES;
-pub use assemble::MAX_CALLS;
+pub use arguments::MAX_CALLS;
 pub use decoder::{End, StreamDecoder, StreamNotes};
 pub use dialect::{Capabilities, DIALECTS, FACTS, Fact, Fate, Feature, dialect_name};
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};

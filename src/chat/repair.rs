@@ -1,27 +1,91 @@
 //! JSON that a strict parser rejects although its meaning is plain, as some servers write it.
 //!
 //! In: bytes that did not parse. Out: text in which bytes that are not UTF-8 and halves of surrogate pairs (`"\ud83e"`,
-//! a character cut between two tokens) became U+FFFD, and `NaN` and `Infinity` (Python's writer) became null. Whether
-//! it parses now is the caller's to see.
+//! a character cut between two tokens) became U+FFFD, and `NaN` and `Infinity` (Python's writer) became null. The caller
+//! checks whether it parses now. A pair whose halves end one event and begin the next is joined by [`Repaired::join`].
+
+/// Repaired text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Repaired {
+    pub(super) text: String,
+    /// The only lone first half, if it ends a string.
+    last_half: Option<Half>,
+    /// The only lone second half, if it begins a string.
+    first_half: Option<Half>,
+}
+
+/// Half of a surrogate pair, replaced by [`REPLACEMENT`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Half {
+    /// Where its replacement is, in bytes of the repaired text.
+    at: usize,
+    unit: u16,
+}
+
+/// What stands in the place of half a surrogate pair.
+const REPLACEMENT: &str = "\\ufffd";
+
+impl Repaired {
+    /// Whether its last string ends with the first half of a pair.
+    pub(super) fn ends_with_half(&self) -> bool {
+        self.last_half.is_some()
+    }
+
+    /// The text without that half, where nothing follows any more.
+    pub(super) fn without_half(mut self) -> String {
+        if let Some(half) = self.last_half {
+            self.text.replace_range(half.at..half.at + REPLACEMENT.len(), "");
+        }
+        self.text
+    }
+
+    /// Joins a pair whose first half ends a string here and whose second half begins a string of `next`.
+    pub(super) fn join(&mut self, next: &mut Self) {
+        if let (Some(first), Some(second)) = (self.last_half, next.first_half) {
+            let pair = format!("\\u{:04x}\\u{:04x}", first.unit, second.unit);
+            self.text.replace_range(first.at..first.at + REPLACEMENT.len(), &pair);
+            next.text.replace_range(second.at..second.at + REPLACEMENT.len(), "");
+            self.last_half = None;
+            next.first_half = None;
+            if let Some(half) = next.last_half.as_mut().filter(|half| half.at > second.at) {
+                half.at -= REPLACEMENT.len();
+            }
+        }
+    }
+}
 
 /// The repaired text, or `None` if there was nothing to repair.
-pub(super) fn repair_json(data: &[u8]) -> Option<String> {
+pub(super) fn repair_json(data: &[u8]) -> Option<Repaired> {
     let text = String::from_utf8_lossy(data);
     let mut repaired = String::with_capacity(text.len());
+    // How many lone halves of each kind there are, and the latest if it is at the edge of its string.
+    let (mut last_halves, mut first_halves) = ((0, None), (0, None));
     let mut rest: &str = &text;
     let mut in_string = false;
+    let mut at_start = false;
     while let Some(char) = rest.chars().next() {
+        let was_at_start = std::mem::take(&mut at_start);
         let (taken, replacement) = match char {
             '"' => {
                 in_string = !in_string;
+                at_start = in_string;
                 (1, None)
             }
             '\\' if in_string => match read_surrogate(rest) {
-                Some(0xD800..=0xDBFF) => match rest.get(6..).and_then(read_surrogate) {
+                Some(unit @ 0xD800..=0xDBFF) => match rest.get(6..).and_then(read_surrogate) {
                     Some(0xDC00..=0xDFFF) => (12, None),
-                    Some(_) | None => (6, Some("\\ufffd")),
+                    Some(_) | None => {
+                        let ends_string = rest.get(6..).is_some_and(|rest| rest.starts_with('"'));
+                        let half = ends_string.then_some(Half { at: repaired.len(), unit });
+                        last_halves = (last_halves.0 + 1, half);
+                        (6, Some(REPLACEMENT))
+                    }
                 },
-                Some(0xDC00..=0xDFFF) => (6, Some("\\ufffd")),
+                Some(unit @ 0xDC00..=0xDFFF) => {
+                    let half = was_at_start.then_some(Half { at: repaired.len(), unit });
+                    first_halves = (first_halves.0 + 1, half);
+                    (6, Some(REPLACEMENT))
+                }
                 Some(_) | None => (1 + rest.chars().nth(1).map_or(0, char::len_utf8), None),
             },
             'N' | 'I' | '-' if !in_string => {
@@ -34,7 +98,9 @@ pub(super) fn repair_json(data: &[u8]) -> Option<String> {
         repaired.push_str(replacement.unwrap_or(piece));
         rest = tail;
     }
-    (repaired.as_bytes() != data).then_some(repaired)
+    let only = |(count, half): (usize, Option<Half>)| half.filter(|_| count == 1);
+    let (last_half, first_half) = (only(last_halves), only(first_halves));
+    (repaired.as_bytes() != data).then_some(Repaired { text: repaired, last_half, first_half })
 }
 
 /// The value of a `\uXXXX` at the start of `text`.
@@ -49,7 +115,7 @@ mod tests {
 
     #[test]
     fn repairs_only_what_is_broken() {
-        let repaired = |data: &[u8]| repair_json(data).unwrap_or_default();
+        let repaired = |data: &[u8]| repair_json(data).unwrap_or_default().text;
         assert_eq!(repaired(br#"{"a":NaN,"b":[-Infinity,Infinity,-1]}"#), r#"{"a":null,"b":[null,null,-1]}"#);
         assert_eq!(
             repaired(br#"["\ud83e","\udd80x","\ud83e\u0041"]"#),
@@ -60,6 +126,28 @@ mod tests {
             [r#"["\ud83e\udd80","NaN","\\ud83e\"NaN"]"#, "", "nonsense", "\"\\", "\"\\u12", "[\"é\\é\"]"]
         {
             assert_eq!(repair_json(whole.as_bytes()), None, "{whole}");
+        }
+    }
+
+    #[test]
+    fn joins_a_pair_that_two_events_share() {
+        let join = |first: &str, second: &str| {
+            let mut first = repair_json(first.as_bytes()).unwrap();
+            let mut second = repair_json(second.as_bytes()).unwrap();
+            first.join(&mut second);
+            (first.text, second.text, second.last_half.map(|half| half.at))
+        };
+        let pair = String::from(r#"["a\ud83e\udd80"]"#);
+        assert_eq!(join(r#"["a\ud83e"]"#, r#"["\udd80b"]"#), (pair.clone(), String::from(r#"["b"]"#), None));
+        let (first, second, half) = join(r#"["a\ud83e"]"#, r#"["\udd80b\ud83e"]"#);
+        assert_eq!((first, second.as_str(), half), (pair, r#"["b\ufffd"]"#, Some(3)));
+        for (first, second) in [
+            (r#"["\ud83e "]"#, r#"["\udd80"]"#),
+            (r#"["\ud83e"]"#, r#"[" \udd80"]"#),
+            (r#"["\ud83e","\ud83e"]"#, r#"["\udd80"]"#),
+        ] {
+            let (first, second, _) = join(first, second);
+            assert!(!first.contains("ud83e") && second.contains("ufffd"), "{first} {second}");
         }
     }
 }

@@ -25,9 +25,12 @@ pub enum FrameKind {
     Data,
     /// `event: error`, or a field named `error`.
     Error,
+    /// A line whose field name is unknown, with its name. The specification ignores it, but it may be a data line with a
+    /// damaged name.
+    UnknownField,
 }
 
-/// One event that holds data.
+/// One event that holds data, or one unknown line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// What it is.
@@ -161,8 +164,12 @@ impl SseParser {
                 self.event.is_error |= value == b"error";
                 return Ok(());
             }
-            // Comments have the empty name; `id`, `retry` and unknown fields say nothing here.
-            _ => return Ok(()),
+            // Comments have the empty name.
+            b"" | b"id" | b"retry" => return Ok(()),
+            _ => {
+                on_frame(Frame { kind: FrameKind::UnknownField, data: line });
+                return Ok(());
+            }
         }
         if let Some(first) = lent.take() {
             self.event.keep(first);
@@ -246,8 +253,8 @@ mod tests {
     fn every_line_form_at_every_split() {
         let cases: &[(&str, &[&str])] = &[
             ("data: a\n\ndata:b\r\n\r\ndata:  c\r\r", &["a", "b", " c"]),
-            ("\u{feff}data: a\n\n\u{feff}data: lost\n\n", &["a"]),
-            (": ping\n\n:\n\nid: 1\nretry: 5\nwhat\ndata: a\n\n", &["a"]),
+            ("\u{feff}data: a\n\n\u{feff}data: lost\n\n", &["a", "\u{feff}data: lost"]),
+            (": ping\n\n:\n\nid: 1\nretry: 5\nevent: x\ndata: a\n\n", &["a"]),
             ("data: a\ndata:\ndata: b\n\n", &["a\n\nb"]),
             ("data\n\n", &[""]),
             ("data: a\u{2028}b\n\n", &["a\u{2028}b"]),
@@ -262,6 +269,22 @@ mod tests {
                     frames_of(stream.as_bytes(), step).into_iter().map(|(_, text)| text).collect();
                 assert_eq!(&texts, expected, "{stream:?} in steps of {step}");
             }
+        }
+    }
+
+    #[test]
+    fn unknown_fields_are_reported_with_their_names() {
+        for step in [1, 7, 100] {
+            let found = frames_of(b"data: a\ndat: {\"b\"}\n\n{\"c\":1}\n\nid: 1\n\n", step);
+            let kinds: Vec<_> = found.iter().map(|(kind, text)| (*kind, text.as_str())).collect();
+            assert_eq!(
+                kinds,
+                [
+                    (FrameKind::UnknownField, "dat: {\"b\"}"),
+                    (FrameKind::Data, "a"),
+                    (FrameKind::UnknownField, "{\"c\":1}")
+                ]
+            );
         }
     }
 

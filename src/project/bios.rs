@@ -10,18 +10,22 @@ use super::load::Load;
 use super::outside::refuse_outside;
 use super::read::read_regular;
 use super::rules;
-use crate::spec::{BiosPiece, Placeholder, WorkerSpec, bios_pieces, nearest};
+use crate::spec::{BiosPiece, BiosSource, Placeholder, WorkerSpec, bios_pieces, nearest};
 use crate::text::Location;
 
 /// A BIOS larger than this is none, in bytes: it is sent with every turn.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// The text of the BIOS of `worker`, which stands in the project at `root`; `None`: it names no file.
+/// The text of the BIOS of `worker`, which is in the project at `root`, empty if it is off; `None`: the built-in one.
 ///
 /// # Errors
 /// Why it cannot be had, in a clause that names the file.
 pub fn read_bios(root: &Path, worker: &WorkerSpec) -> Result<Option<String>, String> {
-    let Some(named) = &worker.bios else { return Ok(None) };
+    let named = match &worker.bios {
+        BiosSource::BuiltIn => return Ok(None),
+        BiosSource::Off => return Ok(Some(String::new())),
+        BiosSource::File(named) => named,
+    };
     let name = &named.value;
     let told = |why: &str| format!("the BIOS `{name}` of worker `{}`: {why}", worker.name.value);
     let is_inside =
@@ -41,7 +45,7 @@ pub fn read_bios(root: &Path, worker: &WorkerSpec) -> Result<Option<String>, Str
 /// Workers whose BIOS cannot be had, or has words in braces that are no placeholders.
 pub(super) fn tell_bios(load: &mut Load) {
     for worker in &mut load.workers {
-        let (Some(source), Some(named)) = (worker.source, &worker.bios) else { continue };
+        let (Some(source), BiosSource::File(named)) = (worker.source, &worker.bios) else { continue };
         let Some(root) = load.roots.get(&source) else { continue };
         let at = Location { source, span: named.span };
         match read_bios(root, worker) {

@@ -1,7 +1,8 @@
 //! The engine's own system message.
 //!
 //! It holds what a model needs to know of the loop and nothing of the job, and no secret. It is made again for
-//! every turn; with a frozen time, only the line of the budget changes.
+//! every turn. The lines that change, the time of the request and the budget of the turn, are its tail: sent after the
+//! conversation, they leave a server's prompt cache valid.
 
 use std::fmt::Write as _;
 
@@ -13,9 +14,9 @@ use crate::spec::{BiosPiece, BudgetUnit, Placeholder, bios_pieces};
 pub enum BiosPart {
     /// All of it.
     Whole,
-    /// Without the line that changes: must be the same text for every turn.
+    /// Without the lines that change: must be the same text for every request and turn.
     Head,
-    /// Only the line that changes.
+    /// Only the lines that change.
     Tail,
 }
 
@@ -52,7 +53,7 @@ pub trait BiosProvider: std::fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BiosV1;
 
-/// A BIOS from a text of the user's with [`Placeholder`]s. Lines that hold `{budget}` are the ones that change. A convention
+/// A BIOS from a text of the user's with [`Placeholder`]s. Lines with `{budget}` or `{time}` are the ones that change. A convention
 /// that must be told and has no place is told at the end.
 #[derive(Debug, Clone)]
 pub struct BiosTemplate {
@@ -62,20 +63,19 @@ pub struct BiosTemplate {
 
 impl BiosProvider for BiosV1 {
     fn bios(&self, context: &BiosContext<'_>) -> String {
-        let budget = format!("Normal tool {} left: {}", unit(context), context.budget_left)
-            + if context.budget_left == 0 { "; answer without them." } else { "" };
-        if context.part == BiosPart::Tail {
-            return budget;
+        match context.part {
+            BiosPart::Whole => format!("{}\n{}", head(context), tail(context)),
+            BiosPart::Head => head(context),
+            BiosPart::Tail => tail(context),
         }
-        let mut lines = vec![
-            String::from("bios-v1"),
-            format!("Worker: {}", context.worker),
-            format!("Time at submit: {} ({})", context.local_time, context.zone),
-        ];
-        if context.part == BiosPart::Whole {
-            lines.push(budget);
-        }
-        lines.push(String::from(match context.budget_unit {
+    }
+}
+
+fn head(context: &BiosContext<'_>) -> String {
+    let mut lines = vec![
+        String::from("bios-v1"),
+        format!("Worker: {}", context.worker),
+        String::from(match context.budget_unit {
             BudgetUnit::Iteration => {
                 "Normal tools run and their results come back to you. A reply that calls normal tools uses one \
                  iteration, however many it calls."
@@ -83,19 +83,31 @@ impl BiosProvider for BiosV1 {
             BudgetUnit::Call => {
                 "Normal tools run and their results come back to you. Every call of a normal tool uses one call."
             }
-        }));
-        let exit = exit_tools(context);
-        if !exit.is_empty() {
-            lines.push(format!(
-                "Exit tools are one-way signals: they are recorded, give no result and cost nothing. Exit tools: {exit}."
-            ));
-        }
-        if context.call_convention {
-            lines.push(convention(context));
-        }
-        lines.retain(|line| !line.is_empty());
-        lines.join("\n")
+        }),
+    ];
+    let exit = exit_tools(context);
+    if !exit.is_empty() {
+        lines.push(format!(
+            "Exit tools are one-way signals: a call is recorded, returns no result and costs nothing. When you are about \
+             to finish, call the exit tool that fits in the same reply as your final text. Exit tools: {exit}."
+        ));
     }
+    if context.call_convention {
+        lines.push(convention(context));
+    }
+    lines.retain(|line| !line.is_empty());
+    lines.join("\n")
+}
+
+fn tail(context: &BiosContext<'_>) -> String {
+    let advice = if context.budget_left == 0 { "; answer without them." } else { "" };
+    format!(
+        "Time at submit: {} ({})\nNormal tool {} left: {}{advice}",
+        context.local_time,
+        context.zone,
+        unit(context),
+        context.budget_left
+    )
 }
 
 impl BiosProvider for BiosTemplate {
@@ -103,13 +115,14 @@ impl BiosProvider for BiosTemplate {
         let convention = if context.call_convention { convention(context) } else { String::new() };
         let holds =
             |text: &str, wanted| bios_pieces(text).any(|piece| piece == BiosPiece::Placeholder(wanted));
+        let changes = |line| holds(line, Placeholder::Budget) || holds(line, Placeholder::Time);
         let mut lines: Vec<String> = self
             .text
             .lines()
             .filter(|line| match context.part {
                 BiosPart::Whole => true,
-                BiosPart::Head => !holds(line, Placeholder::Budget),
-                BiosPart::Tail => holds(line, Placeholder::Budget),
+                BiosPart::Head => !changes(line),
+                BiosPart::Tail => changes(line),
             })
             .map(|line| filled(line, context, &convention))
             .collect();

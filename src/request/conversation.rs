@@ -1,6 +1,6 @@
 //! The messages of a request: what is sent, and what grows.
 //!
-//! BIOS, the worker's system message, the request's own, the conversation; under `:bios-budget tail` the line that changes last.
+//! BIOS, the worker's system message, the request's own, the conversation; last the BIOS lines that change.
 //! Only calls that are all answered ever enter the conversation.
 
 use super::bios::{BiosContext, BiosPart, BiosProvider};
@@ -26,18 +26,28 @@ pub(super) fn messages_to_send(
 ) -> Vec<Message> {
     let caller = config.system.as_deref().unwrap_or_default();
     let request = system_prompt.unwrap_or_default();
+    let (first, last) = match config.bios_budget {
+        BiosBudget::Head => (BiosPart::Whole, None),
+        BiosBudget::Tail => (BiosPart::Head, Some(BiosPart::Tail)),
+    };
+    context.part = first;
+    let head = bios.bios(&context);
+    let tail = last.map(|part| {
+        context.part = part;
+        bios.bios(&context)
+    });
+    let tail = tail.unwrap_or_default();
     let mut messages = Vec::with_capacity(conversation.len() + 4);
     match config.system_messages {
         SystemMessages::Combined => {
-            context.part = BiosPart::Whole;
-            let whole = bios.bios(&context);
             let others = conversation.iter().filter_map(|message| match message {
                 Message::System { content } => Some(content.as_str()),
                 Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
             });
-            let texts: Vec<&str> = [whole.as_str(), caller, request]
+            let texts: Vec<&str> = [head.as_str(), caller, request]
                 .into_iter()
                 .chain(others)
+                .chain([tail.as_str()])
                 .filter(|text| !text.is_empty())
                 .collect();
             push_system(&mut messages, texts.join("\n\n"));
@@ -46,18 +56,11 @@ pub(super) fn messages_to_send(
             );
         }
         SystemMessages::Separate => {
-            context.part = match config.bios_budget {
-                BiosBudget::Head => BiosPart::Whole,
-                BiosBudget::Tail => BiosPart::Head,
-            };
-            push_system(&mut messages, bios.bios(&context));
+            push_system(&mut messages, head);
             push_system(&mut messages, caller.to_owned());
             push_system(&mut messages, request.to_owned());
             messages.extend_from_slice(conversation);
-            if config.bios_budget == BiosBudget::Tail {
-                context.part = BiosPart::Tail;
-                push_system(&mut messages, bios.bios(&context));
-            }
+            push_system(&mut messages, tail);
         }
     }
     let merged = merge_neighbours(messages);

@@ -48,7 +48,7 @@ pub(super) enum Checked {
 /// Holds a call's arguments against the schema of tool `name`.
 pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Checked {
     match arguments {
-        RawArguments::Malformed { text, error } => Checked::Invalid {
+        RawArguments::Malformed { text, error, .. } => Checked::Invalid {
             arguments: Value::String(text.clone()),
             detail: format!("{name}: the arguments are not a JSON object: {error}"),
         },

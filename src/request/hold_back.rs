@@ -163,6 +163,12 @@ impl HoldBack {
         self.taken.iter().chain(queued).flat_map(|directive| &directive.calls)
     }
 
+    /// Whether text other than blanks waits.
+    pub(super) fn has_text(&self) -> bool {
+        let is_text = |waiting: &Waiting| matches!(waiting, Waiting::Text(text) if !text.trim().is_empty());
+        self.queue.iter().any(is_text)
+    }
+
     /// The first candidate that fails the reply.
     pub(super) fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()

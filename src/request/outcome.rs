@@ -25,6 +25,8 @@ pub enum FinishReason {
     Stop,
     /// The server's limit of tokens; its `length`.
     MaxTokens,
+    /// The server's content filter.
+    ContentFilter,
     /// The request was canceled.
     Canceled,
     /// The request failed.
@@ -116,6 +118,10 @@ pub mod kind {
     pub const CALL_TRUNCATED: &str = "call_truncated";
     /// A call written as text that does not parse.
     pub const MALFORMED_CALL: &str = "malformed_call";
+    /// An event of the stream was lost, and calls that came with it cannot be trusted.
+    pub const LOST_FRAME: &str = "lost_frame";
+    /// The server reported a tool call and sent none.
+    pub const MISSING_TOOL_CALL: &str = "missing_tool_call";
     /// A driver gave a reply with another tool set than its request was sent with.
     pub const TOOL_SET_CHANGED: &str = "tool_set_changed";
     /// A replay asks for what the recording does not have.

@@ -130,6 +130,8 @@ enum Phase {
     Asked { request: ChatRequest },
     /// Its reply is coming.
     Streaming,
+    /// The request fails, and waits for what came of the reply.
+    Closing { failure: Failure },
     /// The calls of its reply are being answered.
     Calling(Batch),
     /// Over.
@@ -191,7 +193,7 @@ impl Run {
         }
         match &self.phase {
             Phase::Asked { request } => Step::Stream(request.clone()),
-            Phase::Ready | Phase::Streaming => Step::Wait,
+            Phase::Ready | Phase::Streaming | Phase::Closing { .. } => Step::Wait,
             Phase::Calling(batch) => Step::AnswerCalls(batch.pending()),
             Phase::Finished => Step::Finished,
         }
@@ -213,7 +215,8 @@ impl Run {
         match self.phase {
             Phase::Asked { .. } => self.phase = Phase::Streaming,
             Phase::Streaming => {}
-            Phase::Ready | Phase::Calling(_) | Phase::Finished => return,
+            Phase::Closing { .. } if matches!(event, ChatEvent::Ended { .. }) => {}
+            Phase::Ready | Phase::Closing { .. } | Phase::Calling(_) | Phase::Finished => return,
         }
         self.see(at_ms);
         if tools.digest() != self.turn_tools {
@@ -246,8 +249,36 @@ impl Run {
     pub fn fail(&mut self, failure: Failure, at_ms: u64) {
         if self.outcome.is_none() {
             self.see(at_ms);
+            // The first failure counts.
+            let failure = match std::mem::replace(&mut self.phase, Phase::Streaming) {
+                Phase::Closing { failure } => failure,
+                phase => {
+                    self.phase = phase;
+                    failure
+                }
+            };
             self.finish_failed(failure);
         }
+    }
+
+    /// Ends the request while its reply is read. Until [`ChatEvent::Ended`] reports what came of the reply, so that its
+    /// exit calls become signals, nothing else of the reply is taken. Fails at once when no reply is coming.
+    pub fn close(&mut self, failure: Failure, at_ms: u64) {
+        match self.phase {
+            Phase::Streaming => {
+                self.see(at_ms);
+                self.phase = Phase::Closing { failure };
+            }
+            Phase::Closing { .. } => {}
+            Phase::Ready | Phase::Asked { .. } | Phase::Calling(_) | Phase::Finished => {
+                self.fail(failure, at_ms);
+            }
+        }
+    }
+
+    /// Whether the request waits for [`ChatEvent::Ended`] only: the rest of the reply is not needed.
+    pub fn is_closing(&self) -> bool {
+        matches!(self.phase, Phase::Closing { .. })
     }
 
     /// The events since this was last asked.
@@ -269,9 +300,14 @@ impl Run {
                 FinalState::Canceled => RequestState::Canceled,
             },
             (None, Phase::Calling(_)) => RequestState::ToolRunning,
-            (None, Phase::Ready | Phase::Asked { .. } | Phase::Streaming | Phase::Finished) => {
-                RequestState::Running
-            }
+            (
+                None,
+                Phase::Ready
+                | Phase::Asked { .. }
+                | Phase::Streaming
+                | Phase::Closing { .. }
+                | Phase::Finished,
+            ) => RequestState::Running,
         };
         RequestStatus {
             state,
@@ -334,7 +370,11 @@ impl Run {
     fn batch(&self) -> Option<&Batch> {
         match &self.phase {
             Phase::Calling(batch) => Some(batch),
-            Phase::Ready | Phase::Asked { .. } | Phase::Streaming | Phase::Finished => None,
+            Phase::Ready
+            | Phase::Asked { .. }
+            | Phase::Streaming
+            | Phase::Closing { .. }
+            | Phase::Finished => None,
         }
     }
 
@@ -442,7 +482,11 @@ impl Run {
         match std::mem::replace(&mut self.phase, Phase::Finished) {
             // Some of its calls were made: the model has to know which.
             Phase::Calling(batch) => self.append_batch(batch),
-            Phase::Ready | Phase::Asked { .. } | Phase::Streaming | Phase::Finished => {
+            Phase::Ready
+            | Phase::Asked { .. }
+            | Phase::Streaming
+            | Phase::Closing { .. }
+            | Phase::Finished => {
                 let mut words = self.text.get(self.turn_text_start..).unwrap_or_default().trim().to_owned();
                 if !words.is_empty() {
                     if state != FinalState::Completed {

@@ -160,7 +160,7 @@ fn settle_literals(positional: &[Value], named: &Map<String, Value>, root: &Valu
         Some(error) => {
             let mut all: Vec<String> = positional.iter().map(Value::to_string).collect();
             all.extend(named.iter().map(|(name, value)| format!("{name}={value}")));
-            RawArguments::Malformed { text: format!("({})", all.join(", ")), error }
+            RawArguments::Malformed { text: format!("({})", all.join(", ")), error, truncated: false }
         }
     }
 }

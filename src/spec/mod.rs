@@ -39,7 +39,8 @@ pub use tool::{Argument, Effect, TargetOverride, Tool, ToolKind};
 pub use units::{parse_bytes, parse_duration};
 pub use value::ToolValueError;
 pub use worker::{
-    Api, BiosBudget, BudgetUnit, Dialect, Fallback, OnFailure, ServerSpec, SystemMessages, Timers, WorkerSpec,
+    Api, BiosBudget, BiosSource, BudgetUnit, Dialect, Fallback, OnFailure, ServerSpec, SystemMessages,
+    Timers, WorkerSpec,
 };
 
 use crate::text::Span;

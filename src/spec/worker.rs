@@ -98,15 +98,27 @@ pub enum SystemMessages {
     Combined,
 }
 
-/// Where the line that changes with the budget stands.
+/// Where the BIOS lines that change from request to request and from turn to turn are sent: the time and the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BiosBudget {
-    /// In the BIOS at the head.
-    #[default]
+    /// In the first system message.
     Head,
     /// In a last system message, so that a local server keeps its prompt cache.
+    #[default]
     Tail,
+}
+
+/// The engine's own system message.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum BiosSource {
+    /// The built-in text.
+    #[default]
+    BuiltIn,
+    /// A file, relative to the project.
+    File(Spanned<String>),
+    /// None is sent.
+    Off,
 }
 
 /// The driver's timers. `None`: the default of the situation.
@@ -181,9 +193,9 @@ pub struct WorkerSpec {
     pub system: Option<String>,
     /// One system message or two.
     pub system_messages: SystemMessages,
-    /// A file with the BIOS, relative to the project; `None`: the built-in one.
-    pub bios: Option<Spanned<String>>,
-    /// Where the budget line of the BIOS stands.
+    /// The engine's own system message.
+    pub bios: BiosSource,
+    /// Where its lines that change are sent.
     pub bios_budget: BiosBudget,
     /// What malformed arguments do.
     pub on_invalid_arguments: OnFailure,
@@ -223,7 +235,7 @@ impl WorkerSpec {
             params: Map::new(),
             system: None,
             system_messages: SystemMessages::default(),
-            bios: None,
+            bios: BiosSource::default(),
             bios_budget: BiosBudget::default(),
             on_invalid_arguments: OnFailure::default(),
             on_tool_error: OnFailure::default(),

@@ -191,35 +191,39 @@ impl Drive {
 
     /// Ends the request by a failure of the driver's own: a timer, the transport.
     pub(super) fn fail(&self, run: &mut Run, failure: Failure) {
-        self.write(|at_ms| Line::Stopped(Stopped::of(at_ms, Some(failure.clone()))));
-        run.fail(failure, self.clock.now_ms());
+        self.stop(run, Some(failure));
     }
 
     /// Ends the request because its submitter gave it up, or for the reason that its worker has.
     pub(super) fn give_up(&self, run: &mut Run) {
-        if let Some(failure) = self.record.stop_reason() {
-            return self.fail(run, failure);
-        }
-        self.write(|at_ms| Line::Stopped(Stopped::of(at_ms, None)));
-        run.cancel(self.clock.now_ms());
+        self.stop(run, self.record.stop_reason());
     }
 
     pub(super) fn total_timeout(&self, run: &mut Run) {
-        self.fail(run, self.total_failure());
+        self.stop(run, Some(self.total_failure()));
     }
 
-    fn total_failure(&self) -> Failure {
+    /// Ends the request; `None`: its submitter gave it up.
+    pub(super) fn stop(&self, run: &mut Run, failure: Option<Failure>) {
+        let failure = self.write_stop(failure);
+        run.fail(failure, self.clock.now_ms());
+    }
+
+    /// As [`Drive::stop`], of a request whose reply is read: what came of it is still to be handed in.
+    pub(super) fn close(&self, run: &mut Run, failure: Option<Failure>) {
+        let failure = self.write_stop(failure);
+        run.close(failure, self.clock.now_ms());
+    }
+
+    fn write_stop(&self, failure: Option<Failure>) -> Failure {
+        self.write(|at_ms| Line::Stopped(Stopped::of(at_ms, failure.clone())));
+        failure.unwrap_or_else(|| Failure::new(FailReason::Canceled, "", ""))
+    }
+
+    pub(super) fn total_failure(&self) -> Failure {
         let limit = self.shared.config.timers.total.unwrap_or_default();
         let detail = format!("the request took longer than {} (the worker's :total)", seconds(limit));
         Failure::new(FailReason::UnknownError, kind::TOTAL_TIMEOUT, detail)
-    }
-
-    /// Ends the request where the recorded one was ended.
-    pub(super) fn stop(&self, run: &mut Run, failure: Option<Failure>) {
-        match failure {
-            Some(failure) => self.fail(run, failure),
-            None => self.give_up(run),
-        }
     }
 }
 

@@ -66,20 +66,20 @@ impl<'t> EchoGuard<'t> {
 
     /// Whether what is told of an odd reply spells it.
     pub(super) fn is_in_notes(&self, notes: &StreamNotes) -> bool {
-        let StreamNotes { body_start, transport_error, foreign_items, skipped_frames: _ } = notes;
+        let StreamNotes { body_start, transport_error, foreign_items, repeated_calls: _ } = notes;
         let mut texts = body_start.iter().chain(transport_error).chain(foreign_items);
         texts.any(|text| self.transport.holds_secret(text))
     }
 
     /// The finish reason and the model's name are not told to anybody.
     fn is_in_reply(&self, reply: &Reply) -> bool {
-        let Reply { status, calls, finish_reason: _, usage: _, model: _ } = reply;
+        let Reply { status, calls, lost_frames: _, finish_reason: _, usage: _, model: _ } = reply;
         let is_in_status = match status {
             ReplyStatus::ServerError { error } => self.is_in_error(error),
             ReplyStatus::Incomplete { cause } => {
                 cause.as_ref().is_some_and(|cause| self.transport.holds_secret(cause))
             }
-            ReplyStatus::Complete | ReplyStatus::CallTruncated | ReplyStatus::Empty => false,
+            ReplyStatus::Complete | ReplyStatus::CallTruncated { .. } | ReplyStatus::Empty => false,
         };
         is_in_status || calls.iter().any(|call| self.is_in_call(call))
     }

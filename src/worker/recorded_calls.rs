@@ -35,7 +35,11 @@ pub struct RecordedToolCall {
 impl RecordedToolCall {
     /// A call that was noted elsewhere than in a recording. Arguments may be JSON text.
     pub fn dumped(line: usize, name: &str, arguments: Value) -> Self {
-        let malformed = |text: String, error: &str| RawArguments::Malformed { text, error: error.to_owned() };
+        let malformed = |text: String, error: &str| RawArguments::Malformed {
+            text,
+            error: error.to_owned(),
+            truncated: false,
+        };
         let arguments = match arguments {
             Value::Object(value) => RawArguments::Object { value },
             Value::String(text) => match serde_json::from_str(&text) {

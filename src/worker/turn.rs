@@ -303,10 +303,7 @@ impl Turn<'_> {
     }
 
     fn end_by_transport(&mut self, error: TransportError) -> Over {
-        match failure::of_transport(error) {
-            Ok(failure) => self.task.fail(self.run, failure),
-            Err(stopped) => self.task.stop(self.run, stopped),
-        }
+        self.task.stop(self.run, failure::of_transport(error));
         Over
     }
 }

@@ -15,9 +15,20 @@ fn a_bios_file_is_the_first_system_message_with_its_placeholders_filled() {
     let endpoint = server.endpoint();
     let ended = project.run(&["run", "hello", "--endpoint", &endpoint]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let first = server.posts()[0].body["messages"][0].clone();
-    assert_eq!(first["role"], "system");
-    assert_eq!(first["content"], "I am w, in braces {worker}.\nLeft: 3. {unknown}");
+    let messages = server.posts()[0].body["messages"].clone();
+    let system = |content: &str| serde_json::json!({"role": "system", "content": content});
+    assert_eq!(messages[0], system("I am w, in braces {worker}."));
+    assert_eq!(messages[2], system("Left: 3. {unknown}"), "what changes is sent last");
+}
+
+#[test]
+fn a_bios_that_is_off_sends_no_system_message() {
+    let project = Project::with_worker(r#"(defworker :name "w" :bios nil)"#);
+    let server = Server::script([Answer::text("hi")]);
+    let ended = project.run(&["run", "hello", "--endpoint", &server.endpoint()]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let messages = server.posts()[0].body["messages"].clone();
+    assert_eq!(messages, serde_json::json!([{"role": "user", "content": "hello"}]));
 }
 
 #[test]

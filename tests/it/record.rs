@@ -122,7 +122,7 @@ fn what_differs_is_told_field_by_field() {
     told(
         &project.run(&replay),
         &[
-            "turn 1: messages[0].content: recorded",
+            "turn 1: messages[3].content: recorded",
             "left: 3",
             "left: 5",
             "turn 1: messages[1].content: recorded \"Be brief.\", now \"Be very brief.\"",

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod conversations;
+mod partial;
 mod play;
 mod properties;
 mod repetition;

@@ -208,14 +208,16 @@ fn raw_arguments(written: Option<&Value>) -> RawArguments {
         Some(Value::String(text)) => match serde_json::from_str(text) {
             Ok(Value::Object(value)) => RawArguments::Object { value },
             Ok(_) => malformed(text.clone()),
-            Err(error) => RawArguments::Malformed { text: text.clone(), error: error.to_string() },
+            Err(error) => {
+                RawArguments::Malformed { text: text.clone(), error: error.to_string(), truncated: false }
+            }
         },
         Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_))) => malformed(other.to_string()),
     }
 }
 
 fn malformed(text: String) -> RawArguments {
-    RawArguments::Malformed { text, error: String::from("not a JSON object") }
+    RawArguments::Malformed { text, error: String::from("not a JSON object"), truncated: false }
 }
 
 /// The call `name(…)`, or the one in `print(…)`, which is how Gemma asks for a result.

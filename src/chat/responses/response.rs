@@ -1,10 +1,9 @@
 //! Events of a response's stream → text, reasoning, calls.
 //!
-//! In: the JSON of each event, in order, or of a whole response. Out: events, and at the end the calls. What comes
-//! after the end is not read.
+//! In: the JSON of each event, in order, or of a whole response. Out: events, and at the end the calls.
 
 use super::super::account::{Account, Ending, Seen, own_error};
-use super::super::assemble::{Assembled, TooMuch};
+use super::super::assemble::{Assembled, ForeignItems, TooMuch};
 use super::super::chunk::is_error;
 use super::super::event::ServerError;
 use super::super::http_error::classify_stream_error;
@@ -16,9 +15,6 @@ use super::event::{Event, ResponseObject, text_of, texts_of};
 use super::slots::{Place, Slots};
 use super::text::{Text, rest_after};
 
-/// Kinds of foreign items beyond this many are not told.
-const MAX_FOREIGN: usize = 8;
-
 /// Stands between two parts of the reasoning.
 const PART_BREAK: &str = "\n\n";
 
@@ -28,8 +24,7 @@ pub(in super::super) struct Response {
     messages: Slots<Text>,
     thoughts: Slots<Thought>,
     calls: Calls,
-    /// Kinds of items that were passed over.
-    foreign: Vec<String>,
+    foreign: ForeignItems,
 }
 
 /// Reasoning, which comes as text, as a summary, or as both: the first to come is read.
@@ -74,9 +69,7 @@ impl Response {
         sink: &mut Sink<'_>,
     ) -> serde_json::Result<()> {
         let event = decode_record::<Event<'_>>(data)?;
-        if account.ending == Ending::Open
-            && let Err(limit) = self.on_event(&event, data, account, sink)
-        {
+        if let Err(limit) = self.on_event(&event, data, account, sink) {
             account.end_at(limit);
         }
         Ok(())
@@ -84,7 +77,7 @@ impl Response {
 
     /// The reply is over: the calls, and the kinds of items that were passed over.
     pub(in super::super) fn finish(self, empty_is_whole: bool) -> (Assembled, Vec<String>) {
-        (self.calls.finish(empty_is_whole), self.foreign)
+        (self.calls.finish(empty_is_whole), self.foreign.into_kinds())
     }
 
     fn on_event(
@@ -192,7 +185,7 @@ impl Response {
                 think(thought, rest_after(thought.text.said(), &whole), account, sink)?;
             }
             ItemKind::Call => tell(&self.calls.about(&place, &event.item, is_done, account)?, sink),
-            ItemKind::Foreign(name) => self.pass_over(name),
+            ItemKind::Foreign(name) => self.foreign.add(name),
         }
         Ok(())
     }
@@ -287,7 +280,7 @@ impl Response {
             let reason = response.incomplete_details.get("reason").and_then(Loose::as_text);
             account.finish_reason = reason.map(|reason| finish_reason(reason).to_owned());
             if !matches!(account.finish_reason.as_deref(), Some("length" | "content_filter")) {
-                account.ending = Ending::Cut;
+                account.ending = Ending::Cut("the server reported the response as incomplete");
             }
         } else {
             let reason = if self.calls.is_empty() { "stop" } else { "tool_calls" };
@@ -314,7 +307,7 @@ impl Response {
                 ItemKind::Message => text.extend(texts_of(item.get("content"))),
                 ItemKind::Reasoning => thoughts.push_str(&thought_of(item, sources.next().flatten())),
                 ItemKind::Call => calls.push(item),
-                ItemKind::Foreign(name) => self.pass_over(name),
+                ItemKind::Foreign(name) => self.foreign.add(name),
             }
         }
         if text.is_empty() {
@@ -329,15 +322,6 @@ impl Response {
         sink.push_reasoning(thoughts);
         sink.push_text(text);
         self.calls.settle(&calls, account)
-    }
-
-    fn pass_over(&mut self, kind: &str) {
-        let is_name = (1..=64).contains(&kind.len())
-            && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        let kind = if is_name { kind } else { "an item of an odd kind" };
-        if self.foreign.len() < MAX_FOREIGN && !self.foreign.iter().any(|known| known == kind) {
-            self.foreign.push(kind.to_owned());
-        }
     }
 }
 

@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::super::assemble::{MAX_CALLS, TooMuch};
+use super::super::arguments::MAX_CALLS;
+use super::super::assemble::TooMuch;
 use super::super::loose::Loose;
 use super::event::id_of;
 

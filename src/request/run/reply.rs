@@ -1,7 +1,7 @@
 //! A reply: its text while it streams, and the decision over the whole.
 
-use super::Run;
 use super::calls::budget_failure;
+use super::{Phase, Run};
 use crate::chat::{
     MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage,
 };
@@ -19,10 +19,9 @@ impl Run {
     pub(super) fn take_text(&mut self, text: &str, tools: &ToolSet) {
         let looped = self.add_text(text, tools);
         if self.hold_back.is_over_limit() {
-            // The end of the reply, as if the server had broken it off here.
-            self.judge_reply(&Reply::failed(too_many_calls()), tools);
+            self.close(server_failure(&too_many_calls()), self.at_ms);
         } else if let Some(found) = looped {
-            self.finish_failed(loop_failure(found));
+            self.close(loop_failure(found), self.at_ms);
         }
     }
 
@@ -37,17 +36,26 @@ impl Run {
         looped.map(|(_, found)| found)
     }
 
-    /// Decides over a whole reply. The numbers are those of the tool loop's rules.
+    /// Decides over a whole reply, or over what came of one that is being closed. The numbers are those of the tool loop's
+    /// rules.
     pub(super) fn judge_reply(&mut self, reply: &Reply, tools: &ToolSet) {
         self.count_tokens(reply.usage);
-        let (status, looped) = self.read_failed_generation(reply, tools);
+        let (closing, status, looped) = match std::mem::replace(&mut self.phase, Phase::Streaming) {
+            Phase::Closing { failure } => (Some(failure), reply.status.clone(), None),
+            _ => {
+                let (status, looped) = self.read_failed_generation(reply, tools);
+                (None, status, looped)
+            }
+        };
         let Partition { exit, normal, unknown } = partition(&reply.calls, tools);
+        let status = status_without_exit_calls(status, normal.iter().chain(&unknown).copied());
+        let cut = normal.iter().chain(&unknown).copied().filter(|call| is_truncated(call)).last();
         let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
         let shown = self.hold_back.finish(&mut judge);
         self.show(shown);
 
         // 1. Signals, before anything can fail. Text is read for calls only where there is no structured one (3).
-        for call in exit {
+        for call in &exit {
             self.signal(&call.name, &call.arguments);
         }
         let written =
@@ -75,8 +83,12 @@ impl Run {
         } else {
             status
         };
-        let failure = status_failure(&status, reply)
+        let is_missing_call = reports_call(reply) && reply.calls.is_empty() && !reads_text;
+        let may_call = !calls.is_empty() || !unknown.is_empty() || is_missing_call;
+        let failure = closing
+            .or_else(|| status_failure(&status, reply, cut))
             .or_else(|| looped.or_else(|| self.lines.finish()).map(loop_failure))
+            .or_else(|| (may_call && reply.lost_frames > 0).then(|| lost_frame_failure(reply.lost_frames)))
             .or_else(|| {
                 (!unknown.is_empty()).then(|| {
                     let names = unknown_names(unknown.iter().map(|call| call.name.as_str()), tools);
@@ -85,6 +97,7 @@ impl Run {
                 })
             })
             .or_else(|| if normal.is_empty() { self.hold_back.fault().map(fault_failure) } else { None })
+            .or_else(|| (is_missing_call && !self.has_text_in_turn()).then(missing_call_failure))
             .or_else(|| {
                 (!calls.is_empty() && self.budget.affords(calls.len()) == 0)
                     .then(|| budget_failure(&self.config))
@@ -108,11 +121,28 @@ impl Run {
         self.show(rest);
         if calls.is_empty() {
             // 9.
-            self.finish(FinalState::Completed, finish_reason(reply.finish_reason.as_deref()), None);
+            let finish_reason = finish_reason(reply.finish_reason.as_deref());
+            if is_missing_call {
+                self.warn("the server reported a tool call and sent none");
+            }
+            if finish_reason == FinishReason::ContentFilter {
+                self.warn("the server's content filter ended the reply");
+            }
+            self.finish(FinalState::Completed, finish_reason, None);
             return;
         }
         let calls = calls.into_iter().map(|(id, name, _)| (id, name)).zip(checked).collect();
         self.begin_batch(calls);
+    }
+
+    /// Whether the current turn has text other than blanks, shown or held back.
+    fn has_text_in_turn(&self) -> bool {
+        self.text.get(self.turn_text_start..).is_some_and(|text| !text.trim().is_empty())
+            || self.hold_back.has_text()
+    }
+
+    fn warn(&mut self, message: &str) {
+        self.events.push(Event::Warning { message: message.to_owned() });
     }
 
     /// A call that the server itself could not parse is text, and may be a call written as text. Gives the status
@@ -170,24 +200,64 @@ fn too_many_calls() -> ServerError {
     ServerError { kind: ServerErrorKind::Server, message, code: None, failed_generation: None }
 }
 
-/// How a reply that is not whole fails its request.
-fn status_failure(status: &ReplyStatus, reply: &Reply) -> Option<Failure> {
+/// The status that the reply has without its exit calls, which never change what becomes of the others. `calls` are the
+/// other calls.
+fn status_without_exit_calls<'c>(
+    status: ReplyStatus,
+    calls: impl Iterator<Item = &'c RawCall> + Clone,
+) -> ReplyStatus {
+    match status {
+        ReplyStatus::CallTruncated { .. } if calls.clone().any(is_truncated) => status,
+        ReplyStatus::CallTruncated { is_over: true } => ReplyStatus::Complete,
+        ReplyStatus::CallTruncated { is_over: false } | ReplyStatus::Incomplete { cause: None } => {
+            // Whole calls are as good an end as a finish reason.
+            let is_whole = |call: &RawCall| matches!(call.arguments, RawArguments::Object { .. });
+            if calls.clone().next().is_some() && calls.clone().all(is_whole) {
+                ReplyStatus::Complete
+            } else {
+                ReplyStatus::Incomplete { cause: None }
+            }
+        }
+        status => status,
+    }
+}
+
+fn is_truncated(call: &RawCall) -> bool {
+    matches!(call.arguments, RawArguments::Malformed { truncated: true, .. })
+}
+
+/// Whether the server says that the model called a tool.
+fn reports_call(reply: &Reply) -> bool {
+    matches!(reply.finish_reason.as_deref(), Some("tool_calls" | "function_call"))
+}
+
+fn missing_call_failure() -> Failure {
+    Failure::new(
+        FailReason::UnknownError,
+        kind::MISSING_TOOL_CALL,
+        "the server reported a tool call and sent neither a call nor text; its tool call parser may not fit the model",
+    )
+}
+
+fn lost_frame_failure(lost: usize) -> Failure {
+    let what = if lost == 1 { String::from("an event") } else { format!("{lost} events") };
+    Failure::new(
+        FailReason::ToolParseError,
+        kind::LOST_FRAME,
+        format!(
+            "{what} of the stream could not be decoded and may have held a part of a call; no call was made"
+        ),
+    )
+}
+
+/// How a reply that is not whole fails its request. `cut` is the call that its end cut off.
+fn status_failure(status: &ReplyStatus, reply: &Reply, cut: Option<&RawCall>) -> Option<Failure> {
     let (reason, kind, detail) = match status {
         ReplyStatus::Complete => return None,
-        ReplyStatus::CallTruncated => {
-            (FailReason::ToolParseError, kind::CALL_TRUNCATED, truncated_detail(reply))
+        ReplyStatus::CallTruncated { .. } => {
+            (FailReason::ToolParseError, kind::CALL_TRUNCATED, truncated_detail(reply, cut))
         }
-        ReplyStatus::ServerError { error } => {
-            let kind = match error.kind {
-                ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
-                ServerErrorKind::Unavailable | ServerErrorKind::Unauthorized | ServerErrorKind::Http => {
-                    kind::HTTP_ERROR
-                }
-                ServerErrorKind::Server => kind::SERVER_ERROR,
-            };
-            let code = error.code.map(|code| format!("{code}: ")).unwrap_or_default();
-            (FailReason::UnknownError, kind, format!("{code}{}", error.message))
-        }
+        ReplyStatus::ServerError { error } => return Some(server_failure(error)),
         ReplyStatus::Incomplete { cause } => (
             FailReason::UnknownError,
             kind::STREAM_INCOMPLETE,
@@ -205,15 +275,28 @@ fn status_failure(status: &ReplyStatus, reply: &Reply) -> Option<Failure> {
     Some(Failure::new(reason, kind, detail))
 }
 
+fn server_failure(error: &ServerError) -> Failure {
+    let kind = match error.kind {
+        ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
+        ServerErrorKind::Unavailable | ServerErrorKind::Unauthorized | ServerErrorKind::Http => {
+            kind::HTTP_ERROR
+        }
+        ServerErrorKind::Server => kind::SERVER_ERROR,
+    };
+    let code = error.code.map(|code| format!("{code}: ")).unwrap_or_default();
+    Failure::new(FailReason::UnknownError, kind, format!("{code}{}", error.message))
+}
+
 /// Which call was cut, and by what.
-fn truncated_detail(reply: &Reply) -> String {
-    let is_cut = |call: &&RawCall| matches!(call.arguments, RawArguments::Malformed { .. });
-    let name = reply.calls.iter().rev().find(is_cut).map_or("a tool", |call| call.name.as_str());
+fn truncated_detail(reply: &Reply, cut: Option<&RawCall>) -> String {
+    let name = cut.map_or("a tool", |call| call.name.as_str());
     let advice = match finish_reason(reply.finish_reason.as_deref()) {
         FinishReason::MaxTokens => {
             ": the server's token limit was reached; raise :max-tokens in the worker's :params"
         }
-        FinishReason::Stop | FinishReason::Canceled | FinishReason::Failed => "",
+        FinishReason::Stop | FinishReason::ContentFilter | FinishReason::Canceled | FinishReason::Failed => {
+            ""
+        }
     };
     format!("the reply ended inside the arguments of a call of `{name}`{advice}")
 }
@@ -238,6 +321,7 @@ fn loop_failure(found: Loop) -> Failure {
 fn finish_reason(server: Option<&str>) -> FinishReason {
     match server {
         Some("length" | "max_tokens") => FinishReason::MaxTokens,
+        Some("content_filter") => FinishReason::ContentFilter,
         Some(_) | None => FinishReason::Stop,
     }
 }

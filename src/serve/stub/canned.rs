@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::conversation::{said, tools};
+use super::conversation::{last_said, tools};
 use super::http::Received;
 use super::misbehave::Needs;
 use super::reply::Reply;
@@ -19,7 +19,7 @@ const NO_TOOL: &str = "example";
 
 /// A reply that holds what its misbehaviours need. Once a tool's result came, it is text.
 pub(super) fn canned(needs: impl Iterator<Item = Needs>, request: &Received) -> Reply {
-    if said(request).next_back().is_some_and(|last| last.role == "tool") {
+    if last_said(request).is_some_and(|last| last.role == "tool") {
         return Reply::new().text(AFTER);
     }
     let needs = needs.max_by_key(|needs| match needs {

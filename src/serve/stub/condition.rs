@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::conversation::{replies, said, tools as tools_of};
+use super::conversation::{is_system, last_said, replies, said, tools as tools_of};
 use super::http::Received;
 
 /// What is asked of a request; all of it must hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Condition {
-    /// The role of the last message.
+    /// The role of the last message other than a system message.
     pub last_role: Option<String>,
-    /// A part of the last message's text.
+    /// A part of that message's text.
     pub contains: Option<String>,
     /// A part of a system message's text.
     pub system: Option<String>,
@@ -39,7 +39,7 @@ impl Condition {
                 found.push(format!("expected {what} {}, found {is}", shown(expected)));
             }
         };
-        let last = said(request).next_back();
+        let last = last_said(request);
         if let Some(role) = last_role {
             differ("the last message to be of the role", role, last.map(|said| said.role));
         }
@@ -78,11 +78,6 @@ impl Condition {
         }
         found
     }
-}
-
-/// Models that reason have a developer in place of a system.
-fn is_system(role: &str) -> bool {
-    matches!(role, "system" | "developer")
 }
 
 /// Where `found` is not what was expected; the expected value comes from a scenario, which is not deep.

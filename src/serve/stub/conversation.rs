@@ -46,6 +46,16 @@ pub(super) fn said(request: &Received) -> impl DoubleEndedIterator<Item = Said<'
     system.into_iter().chain(input).chain(items.iter().filter_map(read_item))
 }
 
+/// The last message other than a system message: those say nothing new, and clients send them last to keep the rest the same.
+pub(super) fn last_said(request: &Received) -> Option<Said<'_>> {
+    said(request).rfind(|said| !is_system(said.role))
+}
+
+/// Models that reason have a developer in place of a system.
+pub(super) fn is_system(role: &str) -> bool {
+    matches!(role, "system" | "developer")
+}
+
 /// A message, or an item of another type.
 fn read_item(item: &Value) -> Option<Said<'_>> {
     if let Some(role) = item.get("role").and_then(Value::as_str) {

@@ -12,7 +12,8 @@ use crate::spec::rules::{
 };
 use crate::spec::units::parse_duration;
 use crate::spec::{
-    Api, BiosBudget, BudgetUnit, Dialect, Fallback, OnFailure, SystemMessages, WorkerSpec, nearest,
+    Api, BiosBudget, BiosSource, BudgetUnit, Dialect, Fallback, OnFailure, SystemMessages, WorkerSpec,
+    nearest,
 };
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
@@ -198,8 +199,12 @@ impl Lowerer {
                 }
             }
             "bios" => {
-                let path = self.take_string("bios", value);
-                worker.bios = path.map(|path| Spanned::new(path, span));
+                worker.bios = if value.is_nil() {
+                    BiosSource::Off
+                } else {
+                    let path = self.take_string("bios", value);
+                    path.map_or(BiosSource::BuiltIn, |path| BiosSource::File(Spanned::new(path, span)))
+                };
             }
             "parallel" => worker.parallel = self.take_flag("parallel", &value),
             "server" => worker.server = self.lower_server(value),

@@ -8,14 +8,14 @@ use crate::worker::drive::seconds;
 use crate::worker::endpoint::is_usual_place;
 use crate::worker::transport::{TransportError, api_path};
 
-/// How an error of the transport ends a request; `Err`: where a recorded request was stopped, with its failure.
-pub(super) fn of_transport(error: TransportError) -> Result<Failure, Option<Failure>> {
-    let unknown = |kind, detail| Ok(Failure::new(FailReason::UnknownError, kind, detail));
+/// How an error of the transport ends a request; `None`: as a recorded request that its submitter gave up.
+pub(super) fn of_transport(error: TransportError) -> Option<Failure> {
+    let unknown = |kind, detail| Some(Failure::new(FailReason::UnknownError, kind, detail));
     match error {
-        TransportError::Stopped { failure } => Err(failure),
+        TransportError::Stopped { failure } => failure,
         TransportError::Differs { .. } => unknown(kind::REPLAY_DIFFERS, error.to_string()),
         TransportError::Connect { message, .. } => {
-            Ok(Failure::new(FailReason::ConnectFailed, kind::CONNECT_FAILED, message))
+            Some(Failure::new(FailReason::ConnectFailed, kind::CONNECT_FAILED, message))
         }
         TransportError::Broken { message } => unknown(kind::STREAM_INCOMPLETE, message),
     }

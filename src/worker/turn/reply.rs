@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::failure::is_page;
+use super::failure::{is_page, of_transport};
 use super::managed::is_lost;
 use super::{Open, Over, Said, Turn};
 use crate::chat::{
@@ -28,6 +28,16 @@ const ERROR_BODY_LIMIT: Duration = Duration::from_secs(10);
 /// A server that sent an empty stream is given this long to say why.
 const EXPLAIN_LIMIT: Duration = Duration::from_secs(10);
 
+/// Why a reply is not read any further.
+enum Stop {
+    /// The request ends by this; `None`: its submitter gave it up.
+    By(Option<Failure>),
+    /// The request machine ended it, or is about to.
+    ByMachine,
+    /// The server sent the API key back: nothing of the reply is used.
+    EchoedKey,
+}
+
 impl Turn<'_> {
     /// Reads the reply to `sent`. Should it turn out empty, `probe` asks for the reason.
     pub(super) async fn read_reply(
@@ -44,10 +54,13 @@ impl Turn<'_> {
         );
         let mut guard = EchoGuard::new(task.shared.transport.as_ref());
         let mut events = Vec::new();
-        let end = self.read_body(&mut open, &mut decoder, &mut guard).await?;
+        let end = match self.read_body(&mut open, &mut decoder, &mut guard).await {
+            Ok(end) => end,
+            Err(stop) => return Err(self.stop_reading(stop, decoder, guard)),
+        };
         open.exchange.settle();
         if !decoder.has_finish_reason() && !decoder.is_done() && is_lost(task).await {
-            return Err(self.give_up());
+            return Err(self.stop_reading(Stop::By(task.record.stop_reason()), decoder, guard));
         }
         let error = match &end {
             End::Clean => None,
@@ -59,23 +72,51 @@ impl Turn<'_> {
         }
         task.write(|at_ms| Line::End { at_ms, error });
         self.warn(&notes);
-        let is_empty = events
-            .iter()
-            .any(|event| matches!(event, ChatEvent::Ended { reply } if reply.status == ReplyStatus::Empty));
-        if is_empty {
+        let ended = events.last().and_then(|event| match event {
+            ChatEvent::Ended { reply } => Some(reply),
+            _ => None,
+        });
+        if let Some(reply) = ended.filter(|reply| reply.lost_frames > 0) {
+            self.warn_lost_frames(reply.lost_frames);
+        }
+        if ended.is_some_and(|reply| reply.status == ReplyStatus::Empty) {
             return Err(self.fail_empty(status, notes, probe).await?);
         }
         self.feed_last(sent, events);
         Ok(())
     }
 
-    /// Tells what of a reply was not read.
+    /// Ends the request while its reply is read: the exit calls that came are recorded.
+    fn stop_reading(&mut self, stop: Stop, decoder: StreamDecoder, mut guard: EchoGuard<'_>) -> Over {
+        let mut events = Vec::new();
+        let end = End::Broken { error: String::from("the reply was not read any further") };
+        let notes = decoder.finish(end, &mut events);
+        let is_echo = guard.completes_key(&events) || guard.is_in_notes(&notes);
+        match stop {
+            Stop::EchoedKey => return self.fail(echoed_key(self.task.url())),
+            _ if is_echo => return self.fail(echoed_key(self.task.url())),
+            Stop::By(failure) => self.task.close(self.run, failure),
+            Stop::ByMachine => {}
+        }
+        self.feed(&mut events);
+        Over
+    }
+
+    /// Reports the events of the stream that were lost.
+    fn warn_lost_frames(&self, lost: usize) {
+        let what = if lost == 1 { String::from("an event") } else { format!("{lost} events") };
+        let url = self.task.url();
+        let message = format!("{url}: {what} of the stream could not be decoded and may have held text");
+        self.task.publish_own(self.run, Event::Warning { message });
+    }
+
+    /// Reports what else of a reply was not used.
     fn warn(&self, notes: &StreamNotes) {
         let url = self.task.url();
-        if notes.skipped_frames > 0 {
+        if notes.repeated_calls > 0 {
+            let times = if notes.repeated_calls == 1 { "a call" } else { "calls" };
             let message = format!(
-                "{url}: {} of the stream could not be read and may have held text",
-                pieces(notes.skipped_frames)
+                "{url}: the server sent {times} twice, with the same id, name and arguments; each is made once"
             );
             self.task.publish_own(self.run, Event::Warning { message });
         }
@@ -92,9 +133,10 @@ impl Turn<'_> {
         open: &mut Open,
         decoder: &mut StreamDecoder,
         guard: &mut EchoGuard<'_>,
-    ) -> Result<End, Over> {
+    ) -> Result<End, Stop> {
         let task = self.task;
         let url = task.url();
+        let by_transport = |error| Stop::By(of_transport(error));
         let mut timers = StreamTimers::new(&task.shared.config.timers);
         let mut events = Vec::new();
         loop {
@@ -107,7 +149,7 @@ impl Turn<'_> {
                         // Disconnected first.
                         open.incoming.body = futures_util::stream::empty().boxed();
                         task.shared.tell_stall();
-                        return Err(self.fail(failure));
+                        return Err(Stop::By(Some(failure)));
                     }
                     None => return Ok(End::Clean),
                 }
@@ -115,8 +157,8 @@ impl Turn<'_> {
             let deadline = timers.next();
             let piece = tokio::select! {
                 biased;
-                () = task.cancel.cancelled() => return Err(self.give_up()),
-                () = until(self.total) => return Err(self.total_timeout()),
+                () = task.cancel.cancelled() => return Err(Stop::By(task.record.stop_reason())),
+                () = until(self.total) => return Err(Stop::By(Some(task.total_failure()))),
                 piece = open.incoming.body.next() => Some(piece),
                 () = tokio::time::sleep_until(deadline) => None,
             };
@@ -125,13 +167,13 @@ impl Turn<'_> {
                 Some(Some(Err(TransportError::Broken { message }))) => {
                     return Ok(End::Broken { error: message });
                 }
-                Some(Some(Err(error))) => return Err(self.end_by_transport(error)),
+                Some(Some(Err(error))) => return Err(by_transport(error)),
                 Some(None) => return Ok(End::Clean),
                 None => continue,
             };
             decoder.feed(&bytes, &mut events);
             if guard.completes_key(&events) || decoder.error().is_some_and(|error| guard.is_in_error(error)) {
-                return Err(self.fail(echoed_key(url)));
+                return Err(Stop::EchoedKey);
             }
             task.write_data(&bytes);
             timers.saw_bytes(&events);
@@ -143,14 +185,14 @@ impl Turn<'_> {
                 timers.saw_finish();
             }
             self.feed(&mut events);
-            if self.run.outcome().is_some() {
-                return Err(Over);
+            if self.run.outcome().is_some() || self.run.is_closing() {
+                return Err(Stop::ByMachine);
             }
             // Some servers keep the connection open after their last word; the others let it be used again.
             if decoder.is_done() {
                 open.exchange.settle();
                 return match read_out(&mut open.incoming).await {
-                    Some(stopped) => Err(self.end_by_transport(stopped)),
+                    Some(stopped) => Err(by_transport(stopped)),
                     None => Ok(End::Clean),
                 };
             }
@@ -290,10 +332,6 @@ async fn read_out(incoming: &mut Incoming) -> Option<TransportError> {
 fn echoed_key(url: &str) -> Failure {
     let detail = format!("{url} sent the API key back; the reply was ended before it could be shown");
     Failure::new(FailReason::UnknownError, kind::SERVER_ERROR, detail)
-}
-
-fn pieces(count: usize) -> String {
-    if count == 1 { String::from("a piece") } else { format!("{count} pieces") }
 }
 
 /// Whether a body is an event stream in which nothing was said: comments, `[DONE]`, chunks without a choice.

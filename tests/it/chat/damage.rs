@@ -1,6 +1,6 @@
 //! Any split gives the same reading, and no bytes panic.
 
-use deftool::chat::{Api, End, classify_http_error};
+use deftool::chat::{Api, End, ReplyStatus, classify_http_error};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ proptest! {
         };
         let body = values.iter().map(frame).collect::<Vec<_>>().concat();
         let whole = read_api(Api::Responses, [body.as_bytes()].into_iter(), End::Clean, &["f"]);
-        prop_assert_eq!(whole.notes.skipped_frames, 0);
+        prop_assert_eq!(whole.reply.lost_frames, 0);
         prop_assert_eq!(whole, read_api(Api::Responses, cut(body.as_bytes(), &cuts), End::Clean, &["f"]));
     }
 
@@ -96,8 +96,58 @@ proptest! {
         let body: Vec<String> = values.iter().map(frame).collect();
         let body = body.concat();
         let reading = read_pieces([body.as_bytes()].into_iter(), End::Clean, &["f"]);
-        prop_assert_eq!(reading.notes.skipped_frames, 0);
+        prop_assert_eq!(reading.reply.lost_frames, 0);
     }
+}
+
+/// Ways to damage one line of a stream.
+const DAMAGES: [fn(&str) -> String; 5] = [
+    |line| line.chars().take(line.chars().count() / 2).collect(),
+    |line| line[..line.len() - 1].to_owned(),
+    |line| line.replacen("data", "dat", 1),
+    |line| line.replacen("data:", "", 1),
+    |line| line.replacen('{', "", 1),
+];
+
+/// An event that is damaged is lost, and that is known: no call is taken for another one.
+#[test]
+fn a_damaged_event_is_counted_where_it_changes_a_call() {
+    let mut counts = [0_usize; 3];
+    for case in cases() {
+        let Ok(body) = String::from_utf8(case.body) else { continue };
+        let read =
+            |body: &str| read_api(case.api, [body.as_bytes()].into_iter(), End::Clean, &["get_weather"]);
+        let whole = read(&body).reply;
+        if whole.calls.is_empty() || whole.status != ReplyStatus::Complete {
+            continue;
+        }
+        for (at, line) in body.lines().enumerate().filter(|(_, line)| line.starts_with("data: {")) {
+            for damage in DAMAGES {
+                let damaged: Vec<String> = body
+                    .lines()
+                    .enumerate()
+                    .map(|(number, line)| if number == at { damage(line) } else { line.to_owned() })
+                    .collect();
+                let reply = read(&(damaged.join("\n") + "\n\n")).reply;
+                let is_same = reply.calls == whole.calls;
+                let is_safe = reply.status != ReplyStatus::Complete || reply.lost_frames > 0;
+                assert!(is_same || is_safe, "{} line {at}: {line:?}\n{reply:?}", case.name);
+                counts[if is_same {
+                    0
+                } else if reply.lost_frames > 0 {
+                    1
+                } else {
+                    2
+                }] += 1;
+            }
+        }
+    }
+    let [same, lost, other] = counts;
+    println!(
+        "{} damaged streams: {same} with the same calls, {lost} with a lost event, {other} not complete",
+        same + lost + other
+    );
+    assert!(lost > 1_000, "{counts:?}");
 }
 
 const EVENTS: [&str; 14] = [

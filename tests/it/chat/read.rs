@@ -26,6 +26,12 @@ pub(super) struct Expected {
     pub(super) model: Option<String>,
     /// Kind and message of the server's error.
     pub(super) error: Option<Value>,
+    /// Events that could not be decoded and may have held a part of the reply.
+    #[serde(default)]
+    pub(super) lost: usize,
+    /// Calls that came twice.
+    #[serde(default)]
+    pub(super) repeated: usize,
     /// Kinds of items that are passed over; none, if the case does not say.
     #[serde(default)]
     pub(super) foreign: Vec<String>,
@@ -160,7 +166,7 @@ pub(super) fn end(transport_ok: bool) -> End {
 fn status_name(status: &ReplyStatus) -> &'static str {
     match status {
         ReplyStatus::Complete => "ok",
-        ReplyStatus::CallTruncated => "error:tool_args_truncated",
+        ReplyStatus::CallTruncated { .. } => "error:tool_args_truncated",
         ReplyStatus::ServerError { .. } => "error:server",
         ReplyStatus::Incomplete { .. } => "error:incomplete",
         ReplyStatus::Empty => "error:empty_stream",
@@ -203,6 +209,8 @@ pub(super) fn assert_as_expected(case: &Case, reading: &Reading, how: &str) {
         assert_eq!(&json!([error.kind, error.message]), expected, "{name} {how}");
     }
     assert_eq!(reading.notes.foreign_items, expected.foreign, "{name} {how}");
+    assert_eq!(reading.reply.lost_frames, expected.lost, "{name} {how}");
+    assert_eq!(reading.notes.repeated_calls, expected.repeated, "{name} {how}");
 }
 
 pub(super) fn delta(delta: &str) -> String {

@@ -48,6 +48,7 @@ fn progress_usage_model_and_call_deltas() {
         { "type": "ended", "reply": {
             "status": { "status": "complete" },
             "calls": [{ "id": "a", "name": "f", "arguments": { "parsed": "object", "value": {} } }],
+            "lost_frames": 0,
             "finish_reason": "x",
             "usage": { "prompt_tokens": 9, "completion_tokens": 2 },
             "model": "m",

@@ -246,6 +246,7 @@ impl Reader {
         let reply = Reply {
             status: ReplyStatus::Complete,
             calls: Vec::new(),
+            lost_frames: 0,
             finish_reason: None,
             usage: None,
             model: None,

@@ -57,6 +57,7 @@ pub(super) fn says(text: &str) -> Script {
         reply: Reply {
             status: ReplyStatus::Complete,
             calls: Vec::new(),
+            lost_frames: 0,
             finish_reason: Some(String::from("stop")),
             usage: None,
             model: None,
@@ -76,8 +77,18 @@ impl Script {
         self
     }
 
-    pub(super) fn malformed(mut self, name: &str, text: &str) -> Self {
-        let arguments = RawArguments::Malformed { text: text.to_owned(), error: String::from("EOF") };
+    pub(super) fn malformed(self, name: &str, text: &str) -> Self {
+        self.malformed_as(name, text, false)
+    }
+
+    /// A call whose arguments the end of the reply cut off.
+    pub(super) fn truncated(self, name: &str, text: &str) -> Self {
+        self.malformed_as(name, text, true)
+    }
+
+    fn malformed_as(mut self, name: &str, text: &str, truncated: bool) -> Self {
+        let error = String::from("EOF");
+        let arguments = RawArguments::Malformed { text: text.to_owned(), error, truncated };
         self.reply.calls.push(RawCall { id: None, name: name.to_owned(), arguments });
         self
     }
@@ -124,8 +135,11 @@ impl Played {
         self.outcome.signals.iter().map(|signal| (signal.tool_name.as_str(), &signal.arguments)).collect()
     }
 
+    /// The last request's messages without the BIOS lines that change, which come last.
     pub(super) fn history(&self) -> &[Message] {
-        &self.requests.last().unwrap().messages
+        let (last, messages) = self.requests.last().unwrap().messages.split_last().unwrap();
+        assert!(matches!(last, Message::System { .. }), "{last:?}");
+        messages
     }
 }
 

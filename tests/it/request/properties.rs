@@ -58,7 +58,7 @@ fn script() -> impl Strategy<Value = Script> {
     ];
     let status = prop_oneof![
         12 => Just(ReplyStatus::Complete),
-        1 => Just(ReplyStatus::CallTruncated),
+        1 => Just(ReplyStatus::CallTruncated { is_over: true }),
         1 => Just(ReplyStatus::Incomplete { cause: None }),
     ];
     (words(), prop::collection::vec(call, 0..4), status, 1..40_usize).prop_map(
@@ -139,10 +139,9 @@ proptest! {
         }
         prop_assert!(outcome.tool_iterations as usize <= budget);
 
-        // Every structured exit call of a reply that was judged is a signal; nothing is invented.
+        // Every structured exit call is a signal; nothing is invented.
         let looped = outcome.fail_reason == Some(FailReason::RepeatedLineLoop);
-        let judged = played.requests.len() - usize::from(looped);
-        let exits: usize = (0..judged)
+        let exits: usize = (0..played.requests.len())
             .map(|turn| &replies[turn.min(replies.len() - 1)])
             .map(|script| script.reply.calls.iter().filter(|call| call.name == "finish").count())
             .sum();

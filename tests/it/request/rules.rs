@@ -105,14 +105,16 @@ fn signals_are_recorded_before_the_reply_fails() {
     for failing in [
         says("t").call("nothing", json!({})).call("finish", json!({})),
         says("t").call("get_weather", json!({})).call("finish", json!({})),
-        says("t").call("finish", json!({})).status(ReplyStatus::CallTruncated),
+        says("t")
+            .truncated("look", "{")
+            .call("finish", json!({}))
+            .status(ReplyStatus::CallTruncated { is_over: true }),
         says("t").call("finish", json!({})).status(ReplyStatus::Incomplete { cause: None }),
         says(&"the same line, again and again\nt\n".repeat(40)).call("finish", json!({})),
     ] {
         let played = play().run(std::slice::from_ref(&failing));
         assert_eq!(played.outcome.state, FinalState::Failed, "{failing:?}");
-        let mid_stream = played.failure().0 == FailReason::RepeatedLineLoop;
-        assert_eq!(played.outcome.signals.len(), usize::from(!mid_stream), "{failing:?}");
+        assert_eq!(played.outcome.signals.len(), 1, "{failing:?}");
         assert!(played.outcome.text.contains('t'), "output is kept");
     }
     // A call that the server could not parse comes back as text, and that text repeats itself.
@@ -306,7 +308,6 @@ fn how_replies_that_are_not_whole_end() {
         error: ServerError { kind, message: message.to_owned(), code: Some(400), failed_generation: None },
     };
     let cases = [
-        (ReplyStatus::CallTruncated, FailReason::ToolParseError, "call_truncated"),
         (ReplyStatus::Incomplete { cause: None }, FailReason::UnknownError, "stream_incomplete"),
         (ReplyStatus::Empty, FailReason::UnknownError, "empty_stream"),
         (error(ServerErrorKind::ContextOverflow, "too long"), FailReason::UnknownError, "context_overflow"),
@@ -426,18 +427,29 @@ fn system_messages_stand_first_and_the_budget_counts_down() {
     let played = play()
         .with(|config| config.system = Some(String::from("Be brief.")))
         .run(&[says("").call("look", json!({})), says("x")]);
-    let [Message::System { content: bios }, Message::System { content: caller }, Message::User { .. }] =
-        played.requests[0].messages.as_slice()
+    let [
+        Message::System { content: bios },
+        Message::System { content: caller },
+        Message::User { .. },
+        Message::System { .. },
+    ] = played.requests[0].messages.as_slice()
     else {
         panic!()
     };
     assert_eq!(caller, "Be brief.");
-    for part in ["bios-v1", "default", "Europe/Paris", "2023-11-14", "left: 8", "finish"] {
+    for part in ["bios-v1", "default", "about to finish, call the exit tool", "Exit tools: finish."] {
         assert!(bios.contains(part), "{part}: {bios}");
     }
     assert!(!bios.contains("\"tool\""), "the convention is told under `on` only");
-    let Message::System { content: later } = &played.requests[1].messages[0] else { panic!() };
-    assert_eq!(&bios.replace("left: 8", "left: 7"), later);
+    assert_eq!(played.requests[0].messages[0], played.requests[1].messages[0]);
+    for (request, left) in played.requests.iter().zip([8, 7]) {
+        let last = Message::System {
+            content: format!(
+                "Time at submit: 2023-11-14T23:13:20 (Europe/Paris)\nNormal tool iterations left: {left}"
+            ),
+        };
+        assert_eq!(request.messages.last(), Some(&last));
+    }
 }
 
 #[test]
@@ -451,17 +463,28 @@ fn the_convention_is_told_under_on() {
 }
 
 #[test]
-fn a_budget_at_the_tail_leaves_the_head_as_it_was() {
+fn a_bios_at_the_head_is_one_message() {
+    let played = play().with(|config| config.bios_budget = BiosBudget::Head).run(&[says("x")]);
+    let [Message::System { content }, Message::User { .. }] = played.requests[0].messages.as_slice() else {
+        panic!("{:?}", played.requests[0].messages)
+    };
+    assert!(content.starts_with("bios-v1\n") && content.ends_with("iterations left: 8"), "{content}");
+}
+
+#[test]
+fn what_changes_is_last_and_leaves_the_head_as_it_was() {
     let played = play()
         .with(|config| {
-            (config.bios_budget, config.final_turn, config.tool_budget) = (BiosBudget::Tail, true, 1);
+            (config.final_turn, config.tool_budget) = (true, 1);
         })
         .run(&[says("").call("look", json!({})), says("x")]);
     assert_eq!(played.requests[0].messages[0], played.requests[1].messages[0]);
     assert_eq!(
         played.requests[1].messages.last(),
         Some(&Message::System {
-            content: String::from("Normal tool iterations left: 0; answer without them.")
+            content: String::from(
+                "Time at submit: 2023-11-14T23:13:20 (Europe/Paris)\nNormal tool iterations left: 0; answer without them."
+            )
         })
     );
 }
@@ -471,15 +494,14 @@ fn combined_system_messages_are_one() {
     let mut play = play().with(|config| {
         config.system = Some(String::from("Be brief."));
         config.system_messages = SystemMessages::Combined;
-        config.bios_budget = BiosBudget::Tail;
     });
     play.conversation.insert(0, Message::System { content: String::from("Third.") });
     let played = play.run(&[says("x")]);
     let [Message::System { content }, Message::User { .. }] = played.requests[0].messages.as_slice() else {
         panic!()
     };
-    assert!(content.starts_with("bios-v1") && content.ends_with("\n\nBe brief.\n\nThird."), "{content}");
-    assert!(content.contains("left: 8"));
+    assert!(content.starts_with("bios-v1") && content.ends_with("left: 8"), "{content}");
+    assert!(content.contains("\n\nBe brief.\n\nThird.\n\nTime at submit: "), "{content}");
 }
 
 #[test]
@@ -535,10 +557,10 @@ fn a_bios_from_a_template() {
     };
     let system = |content: &str| Message::System { content: content.to_owned() };
     assert_eq!(
-        first(|_| {})[0],
+        first(|config| config.bios_budget = BiosBudget::Head)[0],
         system("I am default, Europe/Paris.\n8 left, finish.\n{budget}, {call_convention}.\nBye {x}.")
     );
-    let tail = first(|config| config.bios_budget = BiosBudget::Tail);
+    let tail = first(|_| {});
     // What is only written so is no placeholder: it neither changes nor is a place for the convention.
     assert_eq!(tail[0], system("I am default, Europe/Paris.\n{budget}, {call_convention}.\nBye {x}."));
     assert_eq!(tail[2], system("8 left, finish."));

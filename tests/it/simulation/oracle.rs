@@ -392,8 +392,10 @@ fn check_text(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) 
             let text = &text[..text.len().min(left)];
             left -= text.len();
             let leaves = match part {
-                Part::Written(written) if is_whole && is_call(written, &turn.generation, &config.run) => {
+                Part::Written(written) if is_call(written, &turn.generation, &config.run) => {
                     match (succeeded, reads_text(said, &turn.generation)) {
+                        // Of a reply that is cut, only the call's closing mark may be missing.
+                        _ if !is_whole && (!cut || !text.contains("}}")) => Leaves::No,
                         (_, false) => Leaves::No,
                         (true, true) => Leaves::Yes,
                         (false, true) => Leaves::Perhaps,
@@ -434,6 +436,22 @@ fn is_without(text: &str, parts: &[(&str, Leaves)]) -> bool {
     }
 }
 
+/// Whether the signals are those of the replies that were judged, then some of the last reply, which was cut: its exit calls
+/// as far as they came, of which the last may be cut itself.
+fn came_in_order(told: &[(&str, Value)], expected: &[(&str, Value)], certain: usize) -> bool {
+    let Some((judged, rest)) = told.split_at_checked(certain) else { return false };
+    let is_cut = |told: &Value, whole: &Value| match (told, whole) {
+        (Value::String(told), Value::String(whole)) => whole.starts_with(told.as_str()),
+        (Value::String(told), whole) => whole.to_string().starts_with(told.as_str()),
+        _ => false,
+    };
+    let mut last = expected[certain..].iter();
+    judged == &expected[..certain]
+        && rest.iter().all(|(name, arguments)| {
+            last.any(|(known, whole)| known == name && (arguments == whole || is_cut(arguments, whole)))
+        })
+}
+
 /// Every exit call of a reply that was judged, in order: structured ones, then written ones.
 fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) -> Result<(), Broken> {
     let replies = replies(case);
@@ -442,7 +460,7 @@ fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: boo
     for (turn, exchange) in &replies {
         // Of a request that was interrupted the last reply was judged or not.
         (certain, certain_usages) = (expected.len(), usages);
-        if !exchange.is_said() {
+        if !exchange.is_said() && !cut {
             continue;
         }
         if exchange.script.said.fate != Fate::Empty {
@@ -457,7 +475,7 @@ fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: boo
             let arguments = call.arguments.clone().unwrap_or_else(|| Value::String(call.text.clone()));
             expected.push((&call.name, arguments));
         }
-        if reads_text(said, generation) && !said.loops {
+        if reads_text(said, generation) && (cut || !said.loops) {
             for call in written(said)
                 .filter(|call| is_call(call, generation, &config.run) && generation.is_exit(&call.name))
             {
@@ -469,7 +487,8 @@ fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: boo
         outcome.signals.iter().map(|signal| (signal.tool_name.as_str(), signal.arguments.clone())).collect();
     let tokens = outcome.usage.map_or(0, |usage| usage.prompt_tokens);
     let whole = told == expected && tokens == usages * PROMPT_TOKENS;
-    if whole || (cut && told == expected[..certain] && tokens == certain_usages * PROMPT_TOKENS) {
+    let known = [usages, certain_usages].map(|usages| usages * PROMPT_TOKENS);
+    if whole || (cut && came_in_order(&told, &expected, certain) && known.contains(&tokens)) {
         return Ok(());
     }
     let how = format!(

@@ -121,6 +121,7 @@ async fn a_call_is_run_its_result_sent_back_and_the_answer_and_signal_kept() {
         "function_call",
         "function_call_output",
         "function_call_output",
+        "system",
     ];
     assert_eq!(kinds, expected, "exit calls are no part of the conversation");
     assert_eq!(input[1]["content"], json!([{"type": "input_text", "text": "Be brief."}]));
@@ -143,7 +144,8 @@ async fn combined_system_messages_are_one_item() {
     let input = posts[0].body["input"].as_array().unwrap();
     let roles: Vec<&str> = input.iter().map(|item| item["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user"]);
-    assert!(input[0]["content"][0]["text"].as_str().unwrap().ends_with("Be brief."), "{input:?}");
+    let text = input[0]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("\n\nBe brief.\n\nTime at submit: "), "{input:?}");
 }
 
 /// What a request of one turn must end with.

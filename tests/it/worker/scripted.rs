@@ -22,6 +22,8 @@ pub(super) enum Piece {
     Silence,
     /// The end.
     End,
+    /// The connection breaks.
+    Broken,
     /// Comments as fast as they are read, and no end.
     Flood,
     /// A bug.
@@ -90,6 +92,10 @@ impl Transport for Scripted {
                         Piece::Wait(time) => sleep(time).await,
                         Piece::Silence => std::future::pending().await,
                         Piece::End => return None,
+                        Piece::Broken => {
+                            let message = String::from("http://scripted/v1: connection reset");
+                            return Some((Err(TransportError::Broken { message }), VecDeque::new()));
+                        }
                         Piece::Panic => panic!("a bug of the transport's"),
                         Piece::Flood => {
                             pieces.push_front(Piece::Flood);

@@ -146,8 +146,8 @@ async fn two_calls_that_a_template_refuses_are_sent_as_pairs() {
     assert_eq!(ask(&worker(&server, of(Dialect::LlamaCpp))).await.text(), "fine");
     let posts = server.posts();
     assert_eq!(posts.len(), 3);
-    assert_eq!(roles(&posts[1].body), "system user assistant tool tool");
-    assert_eq!(roles(&posts[2].body), "system user assistant tool assistant tool");
+    assert_eq!(roles(&posts[1].body), "system user assistant tool tool system");
+    assert_eq!(roles(&posts[2].body), "system user assistant tool assistant tool system");
     // A server that says beforehand what its template takes is not asked for more.
     let server = Server::script([
         Answer::calls(&[("look", r#"{"at": "1"}"#), ("look", r#"{"at": "2"}"#)]),
@@ -157,7 +157,7 @@ async fn two_calls_that_a_template_refuses_are_sent_as_pairs() {
     config.server.parallel_calls = Some(false);
     config.run.parallel_tool_calls_supported = false;
     assert_eq!(ask(&worker(&server, config)).await.text(), "fine");
-    assert_eq!(roles(&server.posts()[1].body), "system user assistant tool assistant tool");
+    assert_eq!(roles(&server.posts()[1].body), "system user assistant tool assistant tool system");
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn a_model_without_tools_is_told_them_in_the_text_or_fails_with_advice() {
     assert!(warnings.iter().any(|text| text.contains("the model takes no tools")), "{warnings:?}");
     let posts = server.posts();
     assert_eq!(posts.len(), 3, "one refusal, two turns");
-    assert_eq!(roles(&posts[2].body), "system user assistant user");
+    assert_eq!(roles(&posts[2].body), "system user assistant user system");
     assert!(posts[2].contents("system")[0].contains("\"name\":\"look\""), "{}", posts[2].body);
 }
 

@@ -273,3 +273,52 @@ async fn connect_tcp_that_nobody_accepts() {
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     assert!(!ended.events.iter().any(|event| matches!(event, Event::Retry { .. })));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_exit_call_that_came_is_a_signal_whatever_ends_the_reply() {
+    let came = || {
+        let call = crate::support::server::call(0, "done", r#"{"n":1}"#);
+        [text("so far\n"), Piece::Bytes(event(&call))]
+    };
+    let signals = |ended: &Ended| {
+        let signals = ended.outcome.signals.iter();
+        signals.map(|signal| (signal.tool_name.clone(), signal.arguments.clone())).collect::<Vec<_>>()
+    };
+    let recorded = [(String::from("done"), json!({"n": 1}))];
+    let loops = Piece::Bytes(event(&delta(&"the same line, again and again\n".repeat(40))));
+    for (last, total, kind) in [
+        (Piece::Silence, None, "stall_timeout"),
+        (Piece::Silence, Some(Duration::from_secs(5)), "total_timeout"),
+        (Piece::Broken, None, "stream_incomplete"),
+        (loops, None, ""),
+    ] {
+        let config = with_timers(|timers| timers.total = total);
+        let scripted = Scripted::new([Reply::with(came().into_iter().chain([last, Piece::Silence]))]);
+        let ended = ask_for_hours(&Worker::start(config, echo(), scripted)).await;
+        assert_eq!(ended.outcome.kind.as_deref().unwrap_or_default(), kind);
+        assert_eq!(signals(&ended), recorded, "{kind}");
+        assert!(ended.outcome.text.starts_with("so far\n"));
+    }
+    let scripted = Scripted::new([Reply::with(came().into_iter().chain([Piece::Silence]))]);
+    let worker = Worker::start(config(), echo(), scripted);
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    wait_for_text(&worker, &id, 7).await;
+    sleep(Duration::from_secs(1)).await;
+    worker.cancel(&id);
+    let ended = finish_within(&worker, &id, Duration::from_secs(5)).await;
+    assert_eq!((ended.failed().0, signals(&ended).as_slice()), (FailReason::Canceled, &recorded[..]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_after_the_last_word_counts_wherever_the_reads_are_cut() {
+    let late = event(&crate::support::server::call(0, "look", "{}")) + &event(&delta(" late"));
+    let last = event(&finish("stop")) + "data: [DONE]\n\n";
+    for pieces in [
+        vec![Piece::Bytes(format!("{}{last}{late}", event(&delta("whole"))))],
+        vec![text("whole"), Piece::Bytes(last.clone()), Piece::Bytes(late.clone())],
+        vec![text("whole"), Piece::Bytes(last), wait(1), Piece::Bytes(late)],
+    ] {
+        let pieces = pieces.into_iter().chain([Piece::End]);
+        assert_eq!(play(pieces).await, ends("completed", 0, "whole"));
+    }
+}

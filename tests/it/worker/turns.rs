@@ -75,7 +75,8 @@ async fn a_call_is_run_its_result_sent_back_and_the_answer_and_signal_kept() {
     }
     assert_eq!(posts[0].contents("user"), ["hello"]);
     let messages = posts[1].body["messages"].as_array().unwrap();
-    let [assistant, first, second] = &messages[messages.len() - 3..] else { panic!("{messages:?}") };
+    let [.., assistant, first, second, bios] = messages.as_slice() else { panic!("{messages:?}") };
+    assert_eq!(bios["role"], "system");
     assert_eq!(assistant["role"], "assistant");
     assert_eq!(assistant["content"], "Looking.");
     let calls = assistant["tool_calls"].as_array().unwrap();

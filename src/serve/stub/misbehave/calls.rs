@@ -225,6 +225,25 @@ pub(super) static TABLE: &[Misbehaviour] = &[
     )
     .of_chat(),
     chunks(
+        "call-sent-twice",
+        "a whole call comes again at the next index, with the same id",
+        "relays that merge a stream with its final message",
+        Needs::Call,
+        |chunks| {
+            let mut twice = Vec::new();
+            for chunk in whole_calls(chunks, Value::String) {
+                let again = each_entry(vec![chunk.clone()], |entry, _| set(entry, "index", 1));
+                let is_call = has_entries(&chunk);
+                twice.push(chunk);
+                if is_call {
+                    twice.extend(again);
+                }
+            }
+            twice
+        },
+    )
+    .of_chat(),
+    chunks(
         "calls-glued",
         "the arguments of two calls come as two objects in one call",
         "Gemini's compatible API",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::speech::{is_said, said};
-use super::{Misbehaviour, pieces};
+use super::{Bend, Misbehaviour, Needs, new, pieces};
 use crate::chat::Api;
 use crate::serve::stub::answer::DONE;
 use crate::serve::stub::material::Piece;
@@ -78,6 +78,21 @@ pub(super) static TABLE: &[Misbehaviour] = &[
     pieces("blank-lines-missing", "no blank line parts the events", "hand-written servers", |pieces, _| {
         each_text(pieces, |text| text.replace("\n\n", "\n"))
     }),
+    new(
+        "event-cut",
+        "an event in the middle of a call is cut off",
+        "gateways that truncate a line",
+        Needs::Call,
+        Bend::Pieces(|mut pieces, _| {
+            let at = pieces.len() / 2;
+            if let Some(piece) = pieces.get_mut(at) {
+                let half = piece.bytes.len() / 2;
+                piece.bytes.truncate(half);
+                piece.bytes.extend_from_slice(b"\n\n");
+            }
+            pieces
+        }),
+    ),
     pieces("done-missing", "`[DONE]` never comes", "many", |pieces, _| without_done(pieces)).of_chat(),
     pieces(
         "done-unclosed",

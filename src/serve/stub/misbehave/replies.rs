@@ -17,6 +17,20 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         |chunks| finished_by(chunks, &json!("stop")),
     ).of_chat(),
     chunks(
+        "finish-calls-without-call",
+        "the finish reason is `tool_calls` and there is no call",
+        "vLLM where its tool parser does not fit the model",
+        Needs::Text,
+        |chunks| finished_by(chunks, &json!("tool_calls")),
+    ).of_chat(),
+    chunks(
+        "finish-content-filter",
+        "a content filter ends the reply",
+        "Azure OpenAI",
+        Needs::Text,
+        |chunks| finished_by(chunks, &json!("content_filter")),
+    ).of_chat(),
+    chunks(
         "finish-missing",
         "no finish reason ever comes; `[DONE]` does (over responses: no last event)",
         "NVIDIA NIM, Evolink",

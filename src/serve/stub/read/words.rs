@@ -34,7 +34,7 @@ pub(super) fn condition(reader: &mut Reader<'_>, of: &str, entries: Vec<Entry>) 
         };
         match key.as_str() {
             ":last-role" => {
-                let roles = ["user", "assistant", "tool", "system", "developer"].map(|role| (role, role));
+                let roles = ["user", "assistant", "tool"].map(|role| (role, role));
                 condition.last_role = reader.word(&key, &value, &roles).map(str::to_owned);
             }
             ":contains" => condition.contains = reader.string(&key, value),

@@ -1,0 +1,116 @@
+//! The arguments of one call, as text → objects.
+//!
+//! In: what a server sent as the arguments, whole or cut off. Out: one object as a rule, several where a server glues calls
+//! together, or why it is none.
+
+use serde_json::{Deserializer, Map, Value};
+
+use super::event::RawArguments;
+
+/// Most calls that one reply may make, structured or written as text. More is a model or a server run wild.
+pub const MAX_CALLS: usize = 1_000;
+
+/// What the arguments of one slot hold.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    pub(super) objects: Vec<Map<String, Value>>,
+    pub(super) malformed: Option<RawArguments>,
+    pub(super) truncated: bool,
+    /// There were more objects than a reply may make calls.
+    pub(super) is_cut: bool,
+}
+
+impl Parsed {
+    /// The same text for the same arguments, however they were written.
+    pub(super) fn canonical(&self) -> String {
+        let mut text = String::new();
+        for object in &self.objects {
+            let mut object = Value::Object(object.clone());
+            object.sort_all_objects();
+            text.push_str(&object.to_string());
+        }
+        if let Some(RawArguments::Malformed { text: malformed, .. }) = &self.malformed {
+            text.push_str(malformed);
+        }
+        text
+    }
+
+    fn broken(text: &str, error: String, truncated: bool) -> Self {
+        let malformed = Some(RawArguments::Malformed { text: text.to_owned(), error, truncated });
+        Self { objects: Vec::new(), malformed, truncated, is_cut: false }
+    }
+}
+
+/// Parses the arguments of one slot: one object as a rule, several glued together at some servers.
+pub(super) fn parse_arguments(text: &str, empty_is_whole: bool) -> Parsed {
+    let mut parsed = parse_objects(text, empty_is_whole, true);
+    // `{}` ahead of the arguments is a placeholder of gateways, not a call of its own.
+    if parsed.objects.iter().any(|object| !object.is_empty()) || parsed.malformed.is_some() {
+        parsed.objects.retain(|object| !object.is_empty());
+    }
+    parsed.objects.dedup();
+    parsed
+}
+
+/// Parses a sequence of objects; with `decode_strings`, a string that holds such a sequence too.
+fn parse_objects(text: &str, empty_is_whole: bool, decode_strings: bool) -> Parsed {
+    let text = text.trim();
+    if text.is_empty() {
+        return if empty_is_whole {
+            Parsed { objects: vec![Map::new()], ..Parsed::default() }
+        } else {
+            Parsed::broken(text, String::from("the reply ended before the arguments came"), true)
+        };
+    }
+    let mut parsed = Parsed::default();
+    let mut values = Deserializer::from_str(text).into_iter::<Value>();
+    loop {
+        if parsed.objects.len() > MAX_CALLS {
+            return Parsed { is_cut: true, ..parsed };
+        }
+        let start = values.byte_offset();
+        let rest = text.get(start..).unwrap_or_default().trim_start();
+        let found = match values.next() {
+            None => return parsed,
+            Some(Ok(Value::Object(object))) => {
+                parsed.objects.push(object);
+                continue;
+            }
+            Some(Ok(Value::Null)) => {
+                parsed.objects.push(Map::new());
+                continue;
+            }
+            Some(Ok(Value::String(inner))) if decode_strings => {
+                let inner = parse_objects(&inner, true, false);
+                if inner.malformed.is_some() {
+                    return Parsed { malformed: inner.malformed, truncated: inner.truncated, ..parsed };
+                }
+                parsed.objects.extend(inner.objects);
+                parsed.is_cut |= inner.is_cut;
+                continue;
+            }
+            Some(Err(error)) if error.is_eof() => {
+                // What came whole before the cut stays.
+                return Parsed { objects: parsed.objects, ..Parsed::broken(rest, error.to_string(), true) };
+            }
+            Some(Err(error)) => return Parsed::broken(text, error.to_string(), false),
+            Some(Ok(Value::String(_))) => "a string",
+            Some(Ok(Value::Array(_))) => "an array",
+            Some(Ok(Value::Number(_))) => "a number",
+            Some(Ok(Value::Bool(_))) => "a boolean",
+        };
+        return Parsed::broken(text, format!("the arguments are {found}, not an object"), false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_nesting_is_malformed_not_a_crash() {
+        let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+        let parsed = parse_arguments(&deep, true);
+        assert!(parsed.objects.is_empty() && parsed.malformed.is_some() && !parsed.truncated);
+    }
+}
