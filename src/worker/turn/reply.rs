@@ -15,6 +15,7 @@ use crate::chat::{
 use crate::request::{Event, FailReason, Failure, FinalState, kind};
 use crate::worker::drive::until;
 use crate::worker::echo::EchoGuard;
+use crate::worker::key_tail::{Fed, KeyTail};
 use crate::worker::recording::Line;
 use crate::worker::stream_timers::StreamTimers;
 use crate::worker::transport::{Incoming, Outgoing, TransportError};
@@ -27,6 +28,18 @@ const MAX_ERROR_BODY: usize = 64 << 10;
 const ERROR_BODY_LIMIT: Duration = Duration::from_secs(10);
 /// A server that sent an empty stream is given this long to say why.
 const EXPLAIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// Why a body was not read to its end.
+enum Halt {
+    GivenUp,
+    TotalTimeout,
+    Stalled(Failure),
+    Transport(TransportError),
+    /// The server sends the API key.
+    EchoedKey,
+    /// The request is over, and its machine knows.
+    Over,
+}
 
 impl Turn<'_> {
     /// Reads the reply to `sent`. Should it turn out empty, `probe` asks for the reason.
@@ -46,16 +59,17 @@ impl Turn<'_> {
         let mut events = Vec::new();
         let end = self.read_body(&mut open, &mut decoder, &mut guard).await?;
         open.exchange.settle();
-        if !decoder.has_finish_reason() && !decoder.is_done() && is_lost(task).await {
-            return Err(self.give_up());
-        }
         let error = match &end {
             End::Clean => None,
             End::Broken { error } => Some(error.clone()),
         };
+        let is_ended = decoder.has_finish_reason() || decoder.is_done();
         let notes = decoder.finish(end, &mut events);
         if guard.completes_key(&events) || guard.is_in_notes(&notes) {
             return Err(self.fail(echoed_key(url)));
+        }
+        if !is_ended && events.iter().any(is_broken) && is_lost(task).await {
+            return Err(self.give_up());
         }
         task.write(|at_ms| Line::End { at_ms, error });
         self.warn(&notes);
@@ -86,7 +100,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The body to its end.
+    /// Reads the body to its end. However that comes, no part of the API key is left at the end of what was read.
     async fn read_body(
         &mut self,
         open: &mut Open,
@@ -94,20 +108,47 @@ impl Turn<'_> {
         guard: &mut EchoGuard<'_>,
     ) -> Result<End, Over> {
         let task = self.task;
-        let url = task.url();
+        let mut tail = KeyTail::new(task.shared.transport.as_ref());
         let mut timers = StreamTimers::new(&task.shared.config.timers);
-        let mut events = Vec::new();
+        let mut read = self.read_pieces(open, decoder, guard, &mut timers, &mut tail).await;
+        let is_whole = matches!(read, Ok(End::Clean)) && (decoder.has_finish_reason() || decoder.is_done());
+        let rest = if is_whole { tail.finish() } else { tail.cut() };
+        if !rest.is_empty()
+            && !matches!(read, Err(Halt::EchoedKey | Halt::Over))
+            && let Err(halt) = self.take(&rest, decoder, guard, &mut timers)
+        {
+            read = Err(halt);
+        }
+        read.map_err(|halt| match halt {
+            Halt::GivenUp => self.give_up(),
+            Halt::TotalTimeout => self.total_timeout(),
+            Halt::Stalled(failure) => self.fail(failure),
+            Halt::Transport(error) => self.end_by_transport(error),
+            Halt::EchoedKey => self.fail(echoed_key(task.url())),
+            Halt::Over => Over,
+        })
+    }
+
+    async fn read_pieces(
+        &mut self,
+        open: &mut Open,
+        decoder: &mut StreamDecoder,
+        guard: &mut EchoGuard<'_>,
+        timers: &mut StreamTimers<'_>,
+        tail: &mut KeyTail<'_>,
+    ) -> Result<End, Halt> {
+        let task = self.task;
         loop {
             // A body that is always ready, a recording's for one, must leave the others their turn.
             tokio::task::consume_budget().await;
             // Looked at before each read: a flood of bytes without a token would never let the deadline have its turn.
             if timers.next() <= Instant::now() && !timers.prolong(task.shared.worked_for_one()) {
-                match timers.failure(url) {
+                match timers.failure(task.url()) {
                     Some(failure) => {
                         // Disconnected first.
                         open.incoming.body = futures_util::stream::empty().boxed();
                         task.shared.tell_stall();
-                        return Err(self.fail(failure));
+                        return Err(Halt::Stalled(failure));
                     }
                     None => return Ok(End::Clean),
                 }
@@ -115,8 +156,8 @@ impl Turn<'_> {
             let deadline = timers.next();
             let piece = tokio::select! {
                 biased;
-                () = task.cancel.cancelled() => return Err(self.give_up()),
-                () = until(self.total) => return Err(self.total_timeout()),
+                () = task.cancel.cancelled() => return Err(Halt::GivenUp),
+                () = until(self.total) => return Err(Halt::TotalTimeout),
                 piece = open.incoming.body.next() => Some(piece),
                 () = tokio::time::sleep_until(deadline) => None,
             };
@@ -125,36 +166,55 @@ impl Turn<'_> {
                 Some(Some(Err(TransportError::Broken { message }))) => {
                     return Ok(End::Broken { error: message });
                 }
-                Some(Some(Err(error))) => return Err(self.end_by_transport(error)),
+                Some(Some(Err(error))) => return Err(Halt::Transport(error)),
                 Some(None) => return Ok(End::Clean),
                 None => continue,
             };
-            decoder.feed(&bytes, &mut events);
-            if guard.completes_key(&events) || decoder.error().is_some_and(|error| guard.is_in_error(error)) {
-                return Err(self.fail(echoed_key(url)));
+            match tail.feed(bytes) {
+                Fed::Pass(bytes) => self.take(&bytes, decoder, guard, timers)?,
+                Fed::Spelled(bytes) => {
+                    self.take(&bytes, decoder, guard, timers)?;
+                    return Err(Halt::EchoedKey);
+                }
             }
-            task.write_data(&bytes);
-            timers.saw_bytes(&events);
             if timers.any_token() || decoder.has_finish_reason() {
                 open.exchange.settle();
-            }
-            // A replay ends where the recording ends.
-            if decoder.has_finish_reason() && !task.clock.is_recorded() {
-                timers.saw_finish();
-            }
-            self.feed(&mut events);
-            if self.run.outcome().is_some() {
-                return Err(Over);
             }
             // Some servers keep the connection open after their last word; the others let it be used again.
             if decoder.is_done() {
                 open.exchange.settle();
                 return match read_out(&mut open.incoming).await {
-                    Some(stopped) => Err(self.end_by_transport(stopped)),
+                    Some(stopped) => Err(Halt::Transport(stopped)),
                     None => Ok(End::Clean),
                 };
             }
         }
+    }
+
+    /// Takes a piece of the body: decodes it, records it, and feeds the machine.
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        decoder: &mut StreamDecoder,
+        guard: &mut EchoGuard<'_>,
+        timers: &mut StreamTimers<'_>,
+    ) -> Result<(), Halt> {
+        let task = self.task;
+        let mut events = Vec::new();
+        decoder.feed(bytes, &mut events);
+        if guard.completes_key(&events) || decoder.error().is_some_and(|error| guard.is_in_error(error)) {
+            return Err(Halt::EchoedKey);
+        }
+        if !bytes.is_empty() {
+            task.write_data(bytes);
+        }
+        timers.saw_bytes(&events);
+        // A replay ends where the recording ends.
+        if decoder.has_finish_reason() && !task.clock.is_recorded() {
+            timers.saw_finish();
+        }
+        self.feed(&mut events);
+        if self.run.outcome().is_some() { Err(Halt::Over) } else { Ok(()) }
     }
 
     pub(super) fn feed(&mut self, events: &mut Vec<ChatEvent>) {
@@ -285,6 +345,14 @@ async fn read_out(incoming: &mut Incoming) -> Option<TransportError> {
         Ok(Some(Err(error @ TransportError::Stopped { .. }))) => Some(error),
         Ok(_) | Err(_) => None,
     }
+}
+
+/// Whether a reply ended before it was whole.
+fn is_broken(event: &ChatEvent) -> bool {
+    matches!(event, ChatEvent::Ended { reply } if matches!(
+        reply.status,
+        ReplyStatus::Incomplete { .. } | ReplyStatus::Empty | ReplyStatus::CallTruncated
+    ))
 }
 
 fn echoed_key(url: &str) -> Failure {
