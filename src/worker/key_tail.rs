@@ -45,16 +45,19 @@ impl<'t> KeyTail<'t> {
         self.held.extend(bytes);
         let whole = self.whole_lines();
         let lines = self.held.get(..whole).unwrap_or_default();
-        let frames = events_of(lines);
+        if texts_of(events_of(lines)).iter().any(|channel| self.transport.holds_secret(&channel.text)) {
+            let lines: Vec<u8> = self.held.drain(..).take(whole).collect();
+            return Fed::Spelled(self.without_keys(lines, ""));
+        }
+        // Text that ended is decided: a server may say nothing more for as long as the connection lasts.
+        let decided = end_of_text(lines);
         let mut open_from = whole;
-        for channel in texts_of(frames) {
-            if self.transport.holds_secret(&channel.text) {
-                let lines: Vec<u8> = self.held.drain(..).take(whole).collect();
-                return Fed::Spelled(self.without_keys(lines, ""));
-            }
+        for channel in texts_of(frames_of(lines.get(decided..).unwrap_or_default())) {
             if let Some(start) = self.transport.secret_start(&channel.text) {
-                let line = |at| memchr::memrchr2(b'\n', b'\r', lines.get(..at)?).map_or(Some(0), |end| Some(end + 1));
-                open_from = open_from.min(line(channel.frame_at(start)).unwrap_or(0));
+                let frame = decided + channel.frame_at(start);
+                let before = lines.get(..frame).unwrap_or_default();
+                let line = memchr::memrchr2(b'\n', b'\r', before).map_or(0, |end| end + 1);
+                open_from = open_from.min(line.max(decided));
             }
         }
         if self.held.len() - open_from > MAX_HELD && open_from < whole {
@@ -109,6 +112,19 @@ impl<'t> KeyTail<'t> {
         let is_event = last.starts_with(DATA) || DATA.starts_with(last);
         if is_event && last.len() <= MAX_EVENT_BYTES { start } else { self.held.len() }
     }
+}
+
+/// Where the last event ends that ends the texts before it: one that is no delta, such as `[DONE]`.
+fn end_of_text(lines: &[u8]) -> usize {
+    let mut end = 0;
+    let mut at = 0;
+    for line in lines.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+        at += line.len();
+        if line.starts_with(b"data:") && !frames_of(line).iter_mut().any(Frame::is_delta) {
+            end = at;
+        }
+    }
+    end
 }
 
 /// The events of `lines`. A body that is JSON as a whole goes on in no other.
@@ -187,6 +203,24 @@ mod tests {
             let Fed::Pass(mut out) = tail.feed(all.clone().into_bytes()) else { panic!("{texts:?}") };
             out.extend(tail.finish());
             assert_eq!(String::from_utf8(out).unwrap(), all);
+        }
+    }
+
+    #[test]
+    fn what_ends_a_text_decides_it_at_once() {
+        let transport = Keyed(Redactor::new(Some("sk-secret-key")));
+        for end in [
+            r#"{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}"#,
+            r#"{"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "length"}]}"#,
+            r#"{"type": "response.completed", "response": {"output": [{"content": [{"text": "a sk-se"}]}]}}"#,
+            r#"{"error": {"message": "no"}}"#,
+            "[DONE]",
+        ] {
+            let mut tail = KeyTail::new(&transport);
+            let text = format!("{}: ping\n\n", deltas(&["a sk-se", ""]));
+            assert_eq!(tail.feed(text.clone().into_bytes()), Fed::Pass(Vec::new()));
+            let end = format!("data: {end}\n");
+            assert_eq!(tail.feed(end.clone().into_bytes()), Fed::Pass((text + &end).into_bytes()), "{end}");
         }
     }
 

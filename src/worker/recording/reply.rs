@@ -70,6 +70,24 @@ pub(in crate::worker) struct Frame {
     value: Value,
 }
 
+impl Frame {
+    /// Whether it only adds to texts that may go on in the next frame; one that ends a reply does not.
+    pub(in crate::worker) fn is_delta(&mut self) -> bool {
+        let is_named_otherwise =
+            self.value.get("type").and_then(Value::as_str).is_some_and(|name| !name.ends_with("delta"));
+        let mut choices = self.value.get("choices").and_then(Value::as_array).into_iter().flatten();
+        if is_named_otherwise || choices.any(|choice| choice.get("finish_reason").is_some_and(Value::is_string)) {
+            return false;
+        }
+        let mut adds = false;
+        each_text(&mut self.value, &mut String::new(), "", &mut |channel, _| {
+            adds |= channel.is_some();
+            false
+        });
+        adds
+    }
+}
+
 /// What follows each `data:`; a body that is JSON as a whole is one frame.
 pub(in crate::worker) fn frames_of(all: &[u8]) -> Vec<Frame> {
     if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(all) {
