@@ -221,13 +221,14 @@ mod tests {
         }
         let mut inflater = Inflater::new("gzip");
         let mut decoded = 0;
-        let error = bomb.finish().unwrap().chunks(1 << 14).find_map(|piece| match inflater.feed(piece.to_vec()) {
-            Ok(bytes) => {
-                decoded += bytes.len();
-                None
-            }
-            Err(error) => Some(error),
-        });
+        let error =
+            bomb.finish().unwrap().chunks(1 << 14).find_map(|piece| match inflater.feed(piece.to_vec()) {
+                Ok(bytes) => {
+                    decoded += bytes.len();
+                    None
+                }
+                Err(error) => Some(error),
+            });
         assert_eq!(error.as_deref(), Some("the body decompresses to more than 256 MiB"));
         assert!(decoded <= MAX_DECODED);
     }

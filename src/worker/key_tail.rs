@@ -83,7 +83,9 @@ impl<'t> KeyTail<'t> {
             let rest = String::from_utf8_lossy(&rest).into_owned();
             let start = self.transport.secret_start(&rest);
             match start.filter(|start| Redactor::is_telling(rest.len() - start)) {
-                Some(start) => left.extend([rest.get(..start).unwrap_or_default(), REDACTED].concat().bytes()),
+                Some(start) => {
+                    left.extend([rest.get(..start).unwrap_or_default(), REDACTED].concat().bytes())
+                }
                 None => left.extend(rest.bytes()),
             }
         }
@@ -96,9 +98,8 @@ impl<'t> KeyTail<'t> {
             return lines;
         }
         rewrite_texts(lines, |text| {
-            let is_key = |start: &usize| {
-                Redactor::is_telling(text.len() - start) || self.transport.holds_secret(text)
-            };
+            let is_key =
+                |start: &usize| Redactor::is_telling(text.len() - start) || self.transport.holds_secret(text);
             let start = self.transport.secret_start(text).filter(is_key);
             start.map(|start| Hit { range: start..text.len(), mark: mark.to_owned() }).into_iter().collect()
         })

@@ -244,7 +244,8 @@ impl Prober {
         };
         let mut bytes = Vec::new();
         let mut inflater = inflater_of(&response);
-        let broken = |url: &str, cause: String| ProbeError::Broken { url: url.to_owned(), cause: self.clean(&cause) };
+        let broken =
+            |url: &str, cause: String| ProbeError::Broken { url: url.to_owned(), cause: self.clean(&cause) };
         while bytes.len() < MAX_BODY {
             match response.chunk().await {
                 Ok(Some(piece)) => {

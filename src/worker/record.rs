@@ -9,9 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::kept::Kept;
 use crate::chat::Message;
-use crate::request::{
-    Approval, Event, Failure, INTERRUPTED, Outcome, RequestState, RequestStatus,
-};
+use crate::request::{Approval, Event, Failure, INTERRUPTED, Outcome, RequestState, RequestStatus};
 
 /// One request.
 #[derive(Debug)]

@@ -115,7 +115,10 @@ impl Redactor {
     pub(super) fn start_in(&self, text: &str) -> Option<usize> {
         let text = text.as_bytes();
         let starts = |at: &usize| {
-            self.secrets.iter().map(|secret| secret.match_at(text, *at)).any(|found| found != Match::default())
+            self.secrets
+                .iter()
+                .map(|secret| secret.match_at(text, *at))
+                .any(|found| found != Match::default())
         };
         (0..text.len()).find(starts)
     }

@@ -54,7 +54,8 @@ impl SecretForms {
     /// The forms of `secret`, which is not empty.
     pub(super) fn new(secret: &str) -> Self {
         let bytes = secret.as_bytes();
-        let plain = Form { units: bytes.iter().map(|byte| Unit(vec![*byte])).collect(), last_is_optional: false };
+        let plain =
+            Form { units: bytes.iter().map(|byte| Unit(vec![*byte])).collect(), last_is_optional: false };
         let coded = (0..3).map(|shift| base64(bytes, shift)).filter(|form| form.units.len() >= MIN_BASE64);
         let forms: Vec<Form> = std::iter::once(plain).chain(coded).collect();
         let mut starts = [false; 256];
@@ -185,7 +186,9 @@ fn base64(bytes: &[u8], shift: usize) -> Form {
 fn base64_digits(value: usize) -> Vec<u8> {
     match BASE64.get(value) {
         Some(digit) => vec![*digit],
-        None => BASE64_LAST.get(value.saturating_sub(BASE64.len())).map(|both| both.to_vec()).unwrap_or_default(),
+        None => {
+            BASE64_LAST.get(value.saturating_sub(BASE64.len())).map(|both| both.to_vec()).unwrap_or_default()
+        }
     }
 }
 

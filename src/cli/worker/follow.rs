@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
+use super::managed::wait_until_ready;
 use crate::cli::approve::{Approver, Asked};
 use crate::cli::interrupt::{Signals, end_now};
 use crate::cli::output::{is_writing, say, stdout_failed};
 use crate::cli::script_log::ScriptLines;
 use crate::cli::show::{Show, show_json};
 use crate::cli::{CliError, Exit};
-use super::managed::wait_until_ready;
 use crate::request::{Approval, Event, FailReason, Failure, FinalState, Outcome};
 use crate::worker::{EventStream, NotReady, SubmitError, SubmitRequest, Worker, WorkerState};
 

@@ -76,7 +76,9 @@ impl Frame {
         let is_named_otherwise =
             self.value.get("type").and_then(Value::as_str).is_some_and(|name| !name.ends_with("delta"));
         let mut choices = self.value.get("choices").and_then(Value::as_array).into_iter().flatten();
-        if is_named_otherwise || choices.any(|choice| choice.get("finish_reason").is_some_and(Value::is_string)) {
+        if is_named_otherwise
+            || choices.any(|choice| choice.get("finish_reason").is_some_and(Value::is_string))
+        {
             return false;
         }
         let mut adds = false;

@@ -52,6 +52,7 @@ pub(super) use condition::Condition;
 pub(super) use keeper::{Dependents, Order};
 pub(super) use route::Route;
 
+use crate::request::Failure;
 #[cfg(not(unix))]
 use elsewhere::Process;
 use keeper::{Keeper, Phase};
@@ -59,7 +60,6 @@ use logs::Logs;
 use policy::RestartPolicy;
 #[cfg(unix)]
 use process::Process;
-use crate::request::Failure;
 use pulse::Pulse;
 
 /// A worker's hold on its server.

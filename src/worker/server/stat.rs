@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn a_process_is_read_whatever_its_name() {
         let fields = "S 7 12 12 0 -1 4194560 1 2 3 4 250 17 5 6 20 0 9 0 4242 1000";
-        let expected = Stat { id: 12, parent: 7, group: 12, ticks: 267, began: 4242, is_dead: false, is_stopped: false };
+        let expected =
+            Stat { id: 12, parent: 7, group: 12, ticks: 267, began: 4242, is_dead: false, is_stopped: false };
         for name in ["(sleep)", "(a) Z 9 (b)", "((())", "(x y\n)"] {
             assert_eq!(read_line(&format!("12 {name} {fields}")), Some(expected), "{name}");
         }

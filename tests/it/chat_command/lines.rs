@@ -58,8 +58,7 @@ fn every_message_ends_in_a_finished_event() {
     let mut child = home.command(&server, &["--json", "--no-save"]).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"one\ntwo\nnot \xff text\n/tools\nthree").unwrap();
     let ended = Ended::of(child.wait_with_output().unwrap());
-    let ends: Vec<Value> =
-        ended.events().into_iter().filter(|event| event["type"] == "finished").collect();
+    let ends: Vec<Value> = ended.events().into_iter().filter(|event| event["type"] == "finished").collect();
     let states: Vec<&str> = ends.iter().map(|end| end["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["completed", "failed", "failed", "completed"], "{ended:?}");
     assert!(ends[2]["detail"].as_str().unwrap().contains("line 3 of stdin is not UTF-8"), "{ended:?}");
@@ -72,8 +71,7 @@ fn a_managed_server_is_waited_for_before_each_message() {
     let project = crate::managed::project("load=300");
     let arguments = ["chat", "--json", "--no-save", "--trust"];
     let ended = project.run_with_stdin(&arguments, b"die\nhello\nexit 3\nhello\n");
-    let ends: Vec<Value> =
-        ended.events().into_iter().filter(|event| event["type"] == "finished").collect();
+    let ends: Vec<Value> = ended.events().into_iter().filter(|event| event["type"] == "finished").collect();
     let told: Vec<(&str, &str)> = ends
         .iter()
         .map(|end| (end["fail_reason"].as_str().unwrap_or_default(), end["text"].as_str().unwrap()))
@@ -109,7 +107,10 @@ fn a_message_that_is_interrupted_while_its_server_starts_again_is_canceled() {
     // The second message waits at least a second for the restart.
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
     let starts = |line: &String| line.contains("starting the server");
-    assert_eq!(said.by_ref().map(Result::unwrap).filter(starts).nth(1).as_deref(), Some("starting the server"));
+    assert_eq!(
+        said.by_ref().map(Result::unwrap).filter(starts).nth(1).as_deref(),
+        Some("starting the server")
+    );
     kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
     assert_eq!(until_finished()["state"], "canceled");
     assert_eq!(child.wait().unwrap().code(), Some(130));

@@ -112,17 +112,17 @@ async fn an_interrupted_reply_keeps_no_part_of_the_key() {
     let so_far = || Answer::stream().delta("so far ");
     let cases = [
         ("between deltas", so_far().delta(first).then(Act::Reset)),
-        ("between three", so_far().delta(&first[..5]).delta(&first[5..]).delta(&second[..4]).then(Act::Reset)),
+        (
+            "between three",
+            so_far().delta(&first[..5]).delta(&first[5..]).delta(&second[..4]).then(Act::Reset),
+        ),
         ("behind words", so_far().delta(&format!("it is {first}")).then(Act::Reset)),
         ("in a delta", so_far().piece(cut).then(Act::Reset)),
         ("in a delta, in order", so_far().piece(cut).end()),
         ("without an end", so_far().delta(first).end()),
         ("in the reasoning", so_far().chunk(&reasoning(first)).then(Act::Reset)),
         ("in base64", so_far().delta("c2stcHJvai0wMTIzNDU").then(Act::Reset)),
-        (
-            "in arguments",
-            so_far().chunk(&call(0, "look", &format!("{{\"at\": \"{first}"))).then(Act::Reset),
-        ),
+        ("in arguments", so_far().chunk(&call(0, "look", &format!("{{\"at\": \"{first}"))).then(Act::Reset)),
     ];
     let checks = cases.map(|(name, answer)| async move {
         let left = everything([answer]).await;
@@ -154,8 +154,10 @@ async fn a_compressed_body_is_decoded_before_the_key_is_redacted() {
         encoder.write_all(body.as_bytes()).unwrap();
         encoder.finish().unwrap()
     };
-    let stream = format!("{}{}data: [DONE]\n\n", event(&delta(&format!("the key {KEY}."))), event(&finish("stop")));
-    let whole = json!({"choices": [{"message": {"content": format!("the key {KEY}.")}, "finish_reason": "stop"}]});
+    let stream =
+        format!("{}{}data: [DONE]\n\n", event(&delta(&format!("the key {KEY}."))), event(&finish("stop")));
+    let whole =
+        json!({"choices": [{"message": {"content": format!("the key {KEY}.")}, "finish_reason": "stop"}]});
     let error = json!({"error": {"message": format!("the key {KEY}.")}}).to_string();
     let head = |status, encoding: &str| Answer::head(status, &[("content-encoding", encoding)]);
     let cut = &gzip(&stream)[..60];

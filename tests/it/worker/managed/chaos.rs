@@ -105,7 +105,10 @@ async fn requests_of(server: &'static str) -> Vec<(String, Phase, String)> {
                     let first = worker.status().restarts;
                     if fault != Fault::Stop {
                         reach(&worker, |status| status.state == WorkerState::Running).await;
-                        reach(&worker, |status| status.restarts > first || status.state == WorkerState::Ready).await;
+                        reach(&worker, |status| {
+                            status.restarts > first || status.state == WorkerState::Ready
+                        })
+                        .await;
                         disturb(&worker, fault);
                     }
                     go_on.notify_one();
@@ -164,6 +167,7 @@ fn disturb(worker: &Worker, fault: Fault) {
     // While it is started again there may be none.
     if let Some(id) = worker.status().pid {
         // It may be gone since.
-        let _ = rustix::process::kill_process(rustix::process::Pid::from_raw(id.cast_signed()).unwrap(), sent);
+        let _ =
+            rustix::process::kill_process(rustix::process::Pid::from_raw(id.cast_signed()).unwrap(), sent);
     }
 }

@@ -27,7 +27,8 @@ async fn an_error_in_band_is_an_error_of_the_server() {
             fails("a body", [Answer::whole(200, &[], &body)], "server_error", &["URL", said]),
             fails("a frame", [Answer::stream().piece(&frame).end()], "server_error", &["URL", said]),
             fails("a named frame", [Answer::stream().piece(&named).end()], "server_error", &["URL", said]),
-            fails("after text", [so_far().piece(&frame).done().end()], "server_error", &[said]).text("so far"),
+            fails("after text", [so_far().piece(&frame).done().end()], "server_error", &[said])
+                .text("so far"),
             fails("after text, cut", [so_far().piece(&frame).then(Act::Reset)], "server_error", &[said])
                 .text("so far"),
         ]);
@@ -36,7 +37,10 @@ async fn an_error_in_band_is_an_error_of_the_server() {
     // The name alone is none.
     play_all(vec![gives(
         "a chunk of another type",
-        [Answer::stream().chunk(&json!({"type": "chunk", "choices": [{"delta": {"content": "fine"}}]})).done().end()],
+        [Answer::stream()
+            .chunk(&json!({"type": "chunk", "choices": [{"delta": {"content": "fine"}}]}))
+            .done()
+            .end()],
         "fine",
     )])
     .await;
