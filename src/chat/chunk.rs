@@ -19,7 +19,7 @@ use super::record::{Fill, Record, decode_record, skip_scalars};
 pub(super) struct Chunk<'a> {
     /// `error`, whatever its type.
     pub(super) error: Loose<'a>,
-    /// `object: "error"`: the chunk itself is the error (old vLLM).
+    /// `object: "error"` (old vLLM) or `type: "error"` (Anthropic, the Responses API): the chunk itself is the error.
     pub(super) is_error_object: bool,
     pub(super) choices: Vec<Choice<'a>>,
     pub(super) usage: Loose<'a>,
@@ -159,7 +159,9 @@ impl<'de> Record<'de> for Chunk<'de> {
         match key {
             "choices" => map.next_value_seed(FillChoices(&mut self.choices))?,
             "error" => self.error = map.next_value()?,
-            "object" => self.is_error_object = map.next_value::<Loose<'de>>()?.as_text() == Some("error"),
+            "object" | "type" => {
+                self.is_error_object |= map.next_value::<Loose<'de>>()?.as_text() == Some("error");
+            }
             // Chunks may carry an empty usage; what an earlier field told stays.
             "usage" => self.usage = map.next_value()?,
             "model" => self.model = map.next_value()?,

@@ -264,9 +264,10 @@ pub(super) fn print_json(value: &impl Serialize, is_pretty: bool) {
     print(&format!("{}\n", harmless(json.unwrap_or_default())));
 }
 
-/// JSON with the characters that a terminal obeys written as escapes: to a program it is the same.
+/// JSON with the characters that a terminal obeys written as escapes, and those at which some readers end a line (U+0085,
+/// U+2028, U+2029: Python's `splitlines`, JavaScript before 2019): to a JSON parser it is the same.
 pub(super) fn harmless(json: String) -> String {
-    let is_harmful = |c: char| is_control(c) && c != '\n';
+    let is_harmful = |c: char| (is_control(c) && c != '\n') || matches!(c, '\u{2028}' | '\u{2029}');
     if !json.contains(is_harmful) {
         return json;
     }

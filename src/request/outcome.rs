@@ -182,6 +182,30 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The end of a request of which nothing came: failed, or canceled.
+    pub(crate) fn without_reply(failure: Option<Failure>) -> Self {
+        let (state, finish_reason) = match failure {
+            Some(_) => (FinalState::Failed, FinishReason::Failed),
+            None => (FinalState::Canceled, FinishReason::Canceled),
+        };
+        let Failure { reason, kind, detail } =
+            failure.unwrap_or_else(|| Failure::new(FailReason::Canceled, "", ""));
+        let told = |text: String| Some(text).filter(|text| !text.is_empty());
+        Self {
+            state,
+            finish_reason,
+            fail_reason: Some(reason),
+            kind: told(kind),
+            detail: told(detail),
+            text: String::new(),
+            signals: Vec::new(),
+            usage: None,
+            tool_iterations: 0,
+            reasoning: None,
+            raw_text: None,
+        }
+    }
+
     /// All text as it came.
     pub fn raw_text(&self) -> &str {
         self.raw_text.as_deref().unwrap_or(&self.text)

@@ -1,9 +1,9 @@
 //! The API key spelled by a server in ways that no redaction of single reads can see: over several deltas, or by escapes
 //! that are the same letters once they are decoded.
 //!
-//! Nothing can be taken back that was shown, and holding text back or changing it would make a replay differ, which knows
-//! no key; so the reply ends before the piece that would complete the key is shown. Every text of a server's that events,
-//! failures or warnings may hold passes here.
+//! Nothing can be taken back that was shown, so the reply ends before the piece that would complete the key is shown. Every
+//! text of a server's that events, failures or warnings may hold passes here, behind [`super::key_tail`], which sees only the
+//! texts of streams.
 
 use serde_json::Value;
 

@@ -465,9 +465,10 @@ impl Shared {
         }
     }
 
-    /// Whether the worker started its server itself.
-    pub(super) fn is_managed(&self) -> bool {
-        self.server.is_some()
+    /// Whether the server of a stream that broke is lost, and by what; waits until that is known. `None` where the server
+    /// is not managed.
+    pub(super) async fn server_verdict(&self) -> Option<Failure> {
+        self.server.as_ref()?.verdict().await
     }
 
     /// When the server was last seen to work, if it can only have been for the one request that streams.

@@ -5,10 +5,13 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER,
+};
 use reqwest::{Client, Response, Url};
 
 use super::detect::server_page;
+use super::inflate::Inflater;
 use super::probe::{Prober, TLS_ADVICE, is_of_tls};
 use super::redact::Redactor;
 use super::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError, api_path};
@@ -99,12 +102,12 @@ impl HttpTransport {
         let response = request.send().await.map_err(|error| describe_error(&error, shown, &redactor))?;
         let url = shown.clone();
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let body = Body { inflater: inflater_of(&response), redactor: redactor.clone(), url };
         Ok(Incoming {
             status: response.status().as_u16(),
             retry_after: retry_after(response.headers()),
             location: location.map(|location| redactor.text(&whole_location(&target, location))),
-            body: stream::unfold(Next::Read(response, redactor), move |next| read_on(next, url.clone()))
-                .boxed(),
+            body: stream::unfold(Next::Read(response, body), read_on).boxed(),
         })
     }
 }
@@ -151,41 +154,77 @@ impl Transport for HttpTransport {
         self.redactor.is_in(text)
     }
 
+    fn secret_start(&self, text: &str) -> Option<usize> {
+        self.redactor.start_in(text)
+    }
+
     fn longest_secret(&self) -> usize {
         self.redactor.longest()
     }
 }
 
+/// What a body passes on its way: it is decompressed, then secrets are redacted.
+struct Body {
+    inflater: Inflater,
+    redactor: Redactor,
+    /// Where it comes from, as messages name it.
+    url: String,
+}
+
 /// What a body's stream goes on with.
 enum Next {
-    Read(Response, Redactor),
+    Read(Response, Body),
     Error(TransportError),
     End,
 }
 
 /// One step of a body's stream: what it yields, and what it goes on with.
-async fn read_on(next: Next, url: String) -> Option<(Result<Vec<u8>, TransportError>, Next)> {
-    let (mut response, mut redactor) = match next {
-        Next::Read(response, redactor) => (response, redactor),
+async fn read_on(next: Next) -> Option<(Result<Vec<u8>, TransportError>, Next)> {
+    let (mut response, mut body) = match next {
+        Next::Read(response, body) => (response, body),
         Next::Error(error) => return Some((Err(error), Next::End)),
         Next::End => return None,
     };
-    match response.chunk().await {
+    let read = match response.chunk().await {
+        Ok(Some(bytes)) => body.inflater.feed(bytes.to_vec()).map(Some),
+        Ok(None) => match body.inflater.finish() {
+            Ok(rest) if rest.is_empty() => Ok(None),
+            rest => rest.map(Some),
+        },
+        Err(error) => {
+            let error = describe_error(&error, &body.url, &body.redactor);
+            return Some(body.end_with(error));
+        }
+    };
+    match read {
         Ok(Some(bytes)) => {
-            let bytes = redactor.feed(bytes.to_vec());
-            Some((Ok(bytes), Next::Read(response, redactor)))
+            let bytes = body.redactor.feed(bytes);
+            Some((Ok(bytes), Next::Read(response, body)))
         }
         Ok(None) => {
-            let rest = redactor.finish();
+            let rest = body.redactor.finish();
             (!rest.is_empty()).then_some((Ok(rest), Next::End))
         }
-        Err(error) => {
-            let error = describe_error(&error, &url, &redactor);
-            let rest = redactor.finish();
-            // What was held back comes first.
-            Some(if rest.is_empty() { (Err(error), Next::End) } else { (Ok(rest), Next::Error(error)) })
+        Err(why) => {
+            let message = format!("{}: {}", body.url, body.redactor.text(&why));
+            Some(body.end_with(TransportError::Broken { message }))
         }
     }
+}
+
+impl Body {
+    /// What was held back comes before the error.
+    fn end_with(mut self, error: TransportError) -> (Result<Vec<u8>, TransportError>, Next) {
+        let rest = self.redactor.cut();
+        if rest.is_empty() { (Err(error), Next::End) } else { (Ok(rest), Next::Error(error)) }
+    }
+}
+
+/// Decompresses the body of `response`.
+pub(super) fn inflater_of(response: &Response) -> Inflater {
+    let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
+    let names: Vec<&str> = encodings.filter_map(|value| value.to_str().ok()).collect();
+    Inflater::new(&names.join(","))
 }
 
 /// `{base}/{path}`; a query of the base stays (`?api-version=…`).

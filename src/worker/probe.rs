@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION, SERVER};
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
-use super::http::{has_user, is_refused, is_sendable, root_cause, sent_key, shown_url};
+use super::http::{has_user, inflater_of, is_refused, is_sendable, root_cause, sent_key, shown_url};
 use super::redact::{Redactor, secrets_of_url};
 use crate::text::one_line;
 
@@ -243,10 +243,19 @@ impl Prober {
             url: shown,
         };
         let mut bytes = Vec::new();
+        let mut inflater = inflater_of(&response);
+        let broken =
+            |url: &str, cause: String| ProbeError::Broken { url: url.to_owned(), cause: self.clean(&cause) };
         while bytes.len() < MAX_BODY {
             match response.chunk().await {
-                Ok(Some(piece)) => bytes.extend_from_slice(&piece),
-                Ok(None) => break,
+                Ok(Some(piece)) => {
+                    let piece = inflater.feed(piece.to_vec());
+                    bytes.extend(piece.map_err(|cause| broken(&answer.url, cause))?);
+                }
+                Ok(None) => {
+                    bytes.extend(inflater.finish().map_err(|cause| broken(&answer.url, cause))?);
+                    break;
+                }
                 Err(error) => return Err(self.explain(&error, answer.url)),
             }
         }

@@ -9,9 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::kept::Kept;
 use crate::chat::Message;
-use crate::request::{
-    Approval, Event, Failure, FinalState, FinishReason, INTERRUPTED, Outcome, RequestState, RequestStatus,
-};
+use crate::request::{Approval, Event, Failure, INTERRUPTED, Outcome, RequestState, RequestStatus};
 
 /// One request.
 #[derive(Debug)]
@@ -182,19 +180,7 @@ impl Record {
 
     /// Ends a request whose driver is lost, with what its events hold.
     pub(super) fn abandon(&self, failure: Failure) {
-        let mut outcome = Outcome {
-            state: FinalState::Failed,
-            finish_reason: FinishReason::Failed,
-            fail_reason: Some(failure.reason),
-            kind: Some(failure.kind),
-            detail: Some(failure.detail),
-            text: String::new(),
-            signals: Vec::new(),
-            usage: None,
-            tool_iterations: 0,
-            reasoning: None,
-            raw_text: None,
-        };
+        let mut outcome = Outcome::without_reply(Some(failure));
         let mut status = self.status();
         outcome.usage = status.usage;
         outcome.tool_iterations = status.tool_iterations;

@@ -1,25 +1,31 @@
-//! Takes the API key out of whatever a server sends back, across the cuts between reads.
+//! Removes the API key from everything that a server sends back, across the cuts between reads.
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::secret_forms::{Match, SecretForms};
 use super::secrets::is_secret_name;
 
-/// What stands where a key stood.
-const REDACTED: &[u8] = b"[redacted]";
+/// Stands in place of a key.
+pub(super) const REDACTED: &str = "[redacted]";
 
 /// What people set where a server wants a key and does not look at it; no secrets, and words of ordinary text.
 const PLACEHOLDERS: [&str; 9] =
     ["none", "null", "empty", "dummy", "test", "local", "ollama", "lm-studio", "sk-no-key-required"];
 
-/// Shorter keys would be found in every other word.
+/// Shorter keys would be found in every other word, and so would shorter parts of a key.
 const MIN_SECRET: usize = 4;
 
-/// Replaces secrets in a stream of bytes.
+/// Replaces secrets in a stream of bytes, in every form of [`SecretForms`]. Secrets that overlap are replaced as one, so
+/// that no part of any of them remains.
 #[derive(Clone)]
 pub(crate) struct Redactor {
-    /// Each secret as it is and, where that differs, as JSON writes it with its slashes escaped. Empty: none.
-    forms: Vec<Vec<u8>>,
+    secrets: Arc<[SecretForms]>,
+    /// The end of the stream so far: a secret may begin in it.
     held: Vec<u8>,
+    /// Bytes at the beginning of `held` that belong to a secret already replaced.
+    covered: usize,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -28,53 +34,53 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
+/// How the bytes given to [`Redactor::pass`] end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// More may follow.
+    Open,
+    /// The stream is complete.
+    Complete,
+    /// The stream was interrupted: what it ends with may be the beginning of a secret.
+    Cut,
+}
+
 impl Redactor {
     /// A redactor of `secrets`; without one, or with very short ones, bytes pass as they are.
     pub(crate) fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
-        let mut forms = Vec::new();
-        for secret in secrets.into_iter().filter(|secret| is_secret(secret)) {
-            forms.push(secret.as_bytes().to_vec());
-            if secret.contains('/') {
-                forms.push(secret.replace('/', "\\/").into_bytes());
-            }
-        }
-        Self { forms, held: Vec::new() }
+        let secrets = secrets.into_iter().filter(|secret| is_secret(secret)).map(SecretForms::new);
+        Self { secrets: secrets.collect(), held: Vec::new(), covered: 0 }
     }
 
-    /// The bytes that may go on; an end that could begin the secret is held back.
+    /// The bytes that may go on; an end that could begin a secret is held back.
     pub(super) fn feed(&mut self, bytes: Vec<u8>) -> Vec<u8> {
-        if self.forms.is_empty() {
+        if self.is_empty() {
             return bytes;
         }
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(&bytes);
-        let mut out = Vec::with_capacity(all.len());
-        let mut rest = all.as_slice();
-        while let Some((at, length)) = self.find(rest) {
-            out.extend_from_slice(rest.get(..at).unwrap_or_default());
-            out.extend_from_slice(REDACTED);
-            rest = rest.get(at + length..).unwrap_or_default();
-        }
-        let (known, open) = rest.split_at(rest.len() - self.open_end(rest));
-        out.extend_from_slice(known);
-        self.held = open.to_vec();
-        out
+        self.pass(&all, End::Open)
     }
 
-    /// What was held back when the stream ended.
+    /// Returns what was held back when the stream is complete.
     pub(super) fn finish(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
+        let held = std::mem::take(&mut self.held);
+        self.pass(&held, End::Complete)
     }
 
-    /// A whole text without the secret.
+    /// Returns what was held back when the stream was interrupted, without the beginning of a secret.
+    pub(super) fn cut(&mut self) -> Vec<u8> {
+        let held = std::mem::take(&mut self.held);
+        self.pass(&held, End::Cut)
+    }
+
+    /// A whole text without secrets.
     pub(crate) fn text(&self, text: &str) -> String {
-        let mut all = Self { forms: self.forms.clone(), held: Vec::new() };
-        let mut bytes = all.feed(text.as_bytes().to_vec());
-        bytes.extend(all.finish());
-        String::from_utf8_lossy(&bytes).into_owned()
+        let mut whole = Self { secrets: Arc::clone(&self.secrets), held: Vec::new(), covered: 0 };
+        String::from_utf8_lossy(&whole.pass(text.as_bytes(), End::Complete)).into_owned()
     }
 
-    /// Takes the secret out of every text and every name of a member.
+    /// Removes secrets from every text and every name of a member.
     pub(crate) fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -96,55 +102,83 @@ impl Redactor {
 
     /// Whether there is no secret.
     pub(super) fn is_empty(&self) -> bool {
-        self.forms.is_empty()
+        self.secrets.is_empty()
     }
 
-    /// Whether the secret stands in `text`.
+    /// Whether `text` holds a secret.
     pub(super) fn is_in(&self, text: &str) -> bool {
-        self.find(text.as_bytes()).is_some()
+        let text = text.as_bytes();
+        (0..text.len()).any(|at| self.secrets.iter().any(|secret| secret.match_at(text, at).end.is_some()))
     }
 
-    /// Bytes of the longest way to write a secret.
-    pub(super) fn longest(&self) -> usize {
-        self.forms.iter().map(Vec::len).max().unwrap_or(0)
-    }
-
-    /// Where the first secret begins and how long it is.
-    fn find(&self, bytes: &[u8]) -> Option<(usize, usize)> {
-        let found =
-            self.forms.iter().filter_map(|form| Some((memchr::memmem::find(bytes, form)?, form.len())));
-        found.min()
-    }
-
-    /// How many bytes at the end could begin a secret.
-    fn open_end(&self, bytes: &[u8]) -> usize {
-        let open = |form: &Vec<u8>| {
-            let longest = form.len().saturating_sub(1).min(bytes.len());
-            (1..=longest).rev().find(|&length| bytes.get(bytes.len() - length..) == form.get(..length))
+    /// Where the first secret starts, or the beginning of one with which `text` ends.
+    pub(super) fn start_in(&self, text: &str) -> Option<usize> {
+        let text = text.as_bytes();
+        let starts = |at: &usize| {
+            self.secrets
+                .iter()
+                .map(|secret| secret.match_at(text, *at))
+                .any(|found| found != Match::default())
         };
-        self.forms.iter().filter_map(open).max().unwrap_or(0)
+        (0..text.len()).find(starts)
+    }
+
+    /// Whether a beginning of a secret of this many bytes is told from other text.
+    pub(super) fn is_telling(length: usize) -> bool {
+        length >= MIN_SECRET
+    }
+
+    /// Bytes of the longest form of a secret.
+    pub(super) fn longest(&self) -> usize {
+        self.secrets.iter().map(SecretForms::longest).max().unwrap_or(0)
+    }
+
+    /// Returns `all` without secrets, up to where one may begin that is not decided yet; that is held back.
+    fn pass(&mut self, all: &[u8], end: End) -> Vec<u8> {
+        let mut out = Vec::with_capacity(all.len());
+        // Everything before `done` is in `out` or replaced.
+        let mut done = std::mem::take(&mut self.covered);
+        for at in 0..all.len() {
+            let (mut longest, mut is_open) = (None, false);
+            for secret in self.secrets.iter() {
+                let found = secret.match_at(all, at);
+                longest = longest.max(found.end);
+                is_open |= found.is_open;
+            }
+            if is_open && end == End::Open {
+                out.extend_from_slice(all.get(done..at).unwrap_or_default());
+                self.held = all.get(at..).unwrap_or_default().to_vec();
+                self.covered = done.saturating_sub(at);
+                return out;
+            }
+            if is_open && end == End::Cut && Self::is_telling(all.len() - at) {
+                longest = Some(all.len());
+            }
+            let Some(longest) = longest else { continue };
+            // A secret that begins within another, and ends behind it, goes with it.
+            if at >= done {
+                out.extend_from_slice(all.get(done..at).unwrap_or_default());
+                out.extend_from_slice(REDACTED.as_bytes());
+            }
+            done = done.max(longest);
+        }
+        out.extend_from_slice(all.get(done..).unwrap_or_default());
+        out
     }
 }
 
 /// The secrets that a URL holds: its password, and values of its query whose names say so.
 pub(super) fn secrets_of_url(url: &reqwest::Url) -> Vec<String> {
-    let mut secrets: Vec<String> = url.password().map(str::to_owned).into_iter().collect();
+    let decoded = |text: &str| {
+        let query = format!("v={}", text.replace('+', "%2B"));
+        url::form_urlencoded::parse(query.as_bytes()).next().map(|(_, value)| value.into_owned())
+    };
+    let mut secrets: Vec<String> = url.password().and_then(decoded).into_iter().collect();
     for (name, value) in url.query_pairs() {
         if is_secret_name(&name) || matches!(&*name, "sig" | "signature") {
             secrets.push(value.into_owned());
         }
     }
-    // A server may echo them as they were sent, too.
-    let query = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    let written: Vec<String> =
-        query.map(|(_, value)| value.to_owned()).filter(|value| !secrets.contains(value)).collect();
-    let is_known = |value: &String| {
-        let decoded = reqwest::Url::parse(&format!("x:?v={value}")).ok();
-        let decoded = decoded.and_then(|url| url.query_pairs().next().map(|(_, value)| value.into_owned()));
-        decoded.is_some_and(|value| secrets.contains(&value))
-    };
-    let written: Vec<String> = written.into_iter().filter(is_known).collect();
-    secrets.extend(written);
     secrets
 }
 
@@ -156,23 +190,108 @@ fn is_secret(key: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// `text` in reads of `size` bytes.
+    fn streamed(secrets: &[&str], text: &str, size: usize) -> String {
+        let mut redactor = Redactor::new(secrets.iter().copied());
+        let mut out: Vec<u8> =
+            text.as_bytes().chunks(size).flat_map(|chunk| redactor.feed(chunk.to_vec())).collect();
+        out.extend(redactor.finish());
+        String::from_utf8(out).unwrap()
+    }
+
     #[test]
     fn a_key_never_passes_however_it_is_cut() {
         let text = "a sk-secret-key b sk-secret-kex sk-secresk-secret-key";
         for size in 1..text.len() {
-            let mut redactor = Redactor::new(Some("sk-secret-key"));
-            let mut out = Vec::new();
-            for chunk in text.as_bytes().chunks(size) {
-                out.extend(redactor.feed(chunk.to_vec()));
-            }
-            out.extend(redactor.finish());
-            assert_eq!(String::from_utf8(out).unwrap(), "a [redacted] b sk-secret-kex sk-secre[redacted]");
+            assert_eq!(
+                streamed(&["sk-secret-key"], text, size),
+                "a [redacted] b sk-secret-kex sk-secre[redacted]"
+            );
         }
         assert_eq!(Redactor::new(Some("none")).text("none"), "none");
         let slashes = Redactor::new(Some("key/with/slashes"));
         assert_eq!(
             slashes.text(r"key/with/slashes key\/with\/slashes key/with\/"),
             r"[redacted] [redacted] key/with\/"
+        );
+    }
+
+    #[test]
+    fn no_part_of_overlapping_secrets_remains() {
+        for (secrets, text, expected) in [
+            // The longest of those that begin at one place, in any order.
+            (&["sk-abcd", "sk-abcd-efgh"][..], "a sk-abcd-efgh b sk-abcd c", "a [redacted] b [redacted] c"),
+            (&["sk-abcd-efgh", "sk-abcd"], "a sk-abcd-efgh b sk-abcd-efg", "a [redacted] b [redacted]-efg"),
+            // One begins in the middle of another.
+            (&["one-two", "two-three"], "one-two-three one-two-thre", "[redacted] [redacted]-thre"),
+            (&["abcabcx", "cabc"], "abcabcabcx", "ab[redacted]"),
+            (&["aaaa"], "aaaaaaa b aaa", "[redacted] b aaa"),
+            // One within another, and one after another.
+            (&["two", "one-two-three", "-two"], "one-two-three", "[redacted]"),
+            (&["abcd"], "abcdabcd", "[redacted][redacted]"),
+        ] {
+            for size in 1..=text.len() {
+                assert_eq!(streamed(secrets, text, size), expected, "{secrets:?} by {size}");
+            }
+            assert_eq!(Redactor::new(secrets.iter().copied()).text(text), expected);
+        }
+    }
+
+    #[test]
+    fn encoded_keys_are_redacted_however_they_are_cut() {
+        let key = "sk-0123456789??>/";
+        // In base64 alone and behind one and two bytes; percent-encoded in full, in part and in base64.
+        for (written, left) in [
+            ("c2stMDEyMzQ1Njc4OT8/Pi8=", "="),
+            ("YXNrLTAxMjM0NTY3ODk/Pz4v", "YX"),
+            ("YWFzay0wMTIzNDU2Nzg5Pz8-Lw==", "YWF=="),
+            ("c2stMDEyMzQ1Njc4OT8%2FPi8%3D", "%3D"),
+            (r"c2stMDEyMzQ1Njc4OT8\/Pi8=", "="),
+            ("sk-0123456789%3F%3f%3E%2F", ""),
+            ("%73%6B%2d0123456789??%3e/", ""),
+            (r"sk-0123456789?%3f>\/", ""),
+        ] {
+            let text = format!("key {written} end");
+            let (before, after) = left.split_at(left.find(['=', '%']).unwrap_or(left.len()));
+            for size in 1..=text.len() {
+                assert_eq!(
+                    streamed(&[key], &text, size),
+                    format!("key {before}[redacted]{after} end"),
+                    "{written} by {size}"
+                );
+            }
+            assert!(Redactor::new(Some(key)).is_in(&text), "{written}");
+        }
+    }
+
+    #[test]
+    fn an_interrupted_stream_does_not_end_with_part_of_a_key() {
+        for (text, complete, cut) in [
+            ("a sk-sec", "a sk-sec", "a [redacted]"),
+            ("a sk-secret-ke", "a sk-secret-ke", "a [redacted]"),
+            ("c2stc2VjcmV0LWt", "c2stc2VjcmV0LWt", "[redacted]"),
+            // Any word may end so.
+            ("a sk-", "a sk-", "a sk-"),
+            ("a sk-secret-key", "a [redacted]", "a [redacted]"),
+            ("a sk-sek", "a sk-sek", "a sk-sek"),
+        ] {
+            for (is_cut, expected) in [(false, complete), (true, cut)] {
+                let mut redactor = Redactor::new(Some("sk-secret-key"));
+                let mut out = redactor.feed(text.as_bytes().to_vec());
+                out.extend(if is_cut { redactor.cut() } else { redactor.finish() });
+                assert_eq!(String::from_utf8(out).unwrap(), expected, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_secrets_of_a_url_are_redacted_as_they_were_sent() {
+        let url = reqwest::Url::parse("https://u:p%40ssword@h/v1?api-key=ab%2Bcd+ef&x=1").unwrap();
+        let secrets = secrets_of_url(&url);
+        let redactor = Redactor::new(secrets.iter().map(String::as_str));
+        assert_eq!(
+            redactor.text("p%40ssword p@ssword ab%2Bcd+ef ab+cd ef x=1"),
+            "[redacted] [redacted] [redacted] [redacted] x=1"
         );
     }
 }

@@ -161,4 +161,9 @@ impl Transport for ReplayTransport {
     fn url(&self, _: Api) -> &str {
         &self.url
     }
+
+    /// A recording holds no key.
+    fn longest_secret(&self) -> usize {
+        0
+    }
 }

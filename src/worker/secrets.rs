@@ -5,11 +5,10 @@
 //! what was said with it can still be told apart. A comparison takes a mark for whatever stands in its place now: a replay
 //! needs to know no secret.
 //!
-//! A secret known by its value is found as it is, as JSON writes it, percent-encoded and in base64. One known by a pattern
+//! A secret known by its value is found in every form of [`SecretForms`]. One known by a pattern
 //! is found as the pattern says, in texts: in a text that is JSON itself, in its JSON form.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::ops::Range;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -17,12 +16,12 @@ use regex_automata::meta::{BuildError, Regex};
 use regex_automata::util::captures::Captures;
 use serde_json::{Map, Value};
 
+use super::secret_forms::SecretForms;
+
 /// Shorter values are no secrets, or no longer are: they would be found in every other word.
 const MIN_LITERAL: usize = 6;
 /// So many secrets get a mark of their own.
 const MAX_MARKS: usize = 10_000;
-/// A shorter piece of base64 is found in any data.
-const MIN_BASE64: usize = 8;
 
 /// What precedes credentials in headers, URLs and dumps of them. The first group is what is redacted.
 static CREDENTIALS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(CREDENTIALS_PATTERN).ok());
@@ -55,8 +54,7 @@ pub fn is_secret_name(name: &str) -> bool {
 /// The secrets of a user, beside the API key.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// Each in all its forms.
-    literals: Vec<Vec<Vec<u8>>>,
+    literals: Vec<SecretForms>,
     patterns: Vec<Regex>,
 }
 
@@ -76,7 +74,7 @@ impl Secrets {
     pub fn add_value(&mut self, secret: &str) {
         let secret = secret.trim();
         if secret.len() >= MIN_LITERAL {
-            self.literals.push(forms(secret));
+            self.literals.push(SecretForms::new(secret));
         }
     }
 
@@ -170,11 +168,9 @@ impl Mask {
     }
 
     fn find_values(&self, text: &[u8], found: &mut Vec<(Range<usize>, Option<usize>)>) {
-        for (number, forms) in self.secrets.literals.iter().enumerate() {
-            for form in forms {
-                let at = memchr::memmem::find_iter(text, form);
-                found.extend(at.map(|at| (at..at + form.len(), Some(number))));
-            }
+        for (number, secret) in self.secrets.literals.iter().enumerate() {
+            let at = |at| secret.match_at(text, at).end.map(|end| (at..end, Some(number)));
+            found.extend((0..text.len()).filter_map(at));
         }
     }
 
@@ -192,9 +188,9 @@ impl Mask {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         let hits = merged.into_iter().map(|(range, number)| {
             // All forms of a known value are one secret.
-            let known = number.and_then(|number| self.secrets.literals.get(number)?.first());
+            let known = number.and_then(|number| self.secrets.literals.get(number));
             let bytes = text.get(range.clone()).unwrap_or_default();
-            let secret = known.map_or(bytes, Vec::as_slice);
+            let secret = known.map_or(bytes, SecretForms::secret);
             Hit { range, mark: mark(&mut marks, secret) }
         });
         hits.collect()
@@ -284,59 +280,6 @@ fn find_pattern(pattern: &Regex, text: &[u8], found: &mut Vec<(Range<usize>, Opt
         group.or_else(|| captures.get_match().map(|found| found.span())).map(|span| span.range())
     };
     found.extend(pattern.captures_iter(text).filter_map(|captures| Some((secret(&captures)?, None))));
-}
-
-/// A secret as it may be written. The first form is the secret itself.
-fn forms(secret: &str) -> Vec<Vec<u8>> {
-    let escaped = |text: &str| {
-        let quoted = Value::from(text).to_string();
-        quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
-    };
-    let once = escaped(secret);
-    let mut forms = vec![secret.to_owned(), escaped(&once), once, percent_encoded(secret)];
-    forms.push(secret.replace('/', "\\/"));
-    for alphabet in [BASE64, BASE64_URL] {
-        forms.extend((0..3).map(|shift| base64_inside(secret.as_bytes(), shift, alphabet)));
-    }
-    let mut unique: Vec<Vec<u8>> = Vec::new();
-    for (index, form) in forms.into_iter().enumerate() {
-        let is_long_enough = index < 5 || form.len() >= MIN_BASE64;
-        if is_long_enough && !unique.contains(&form.clone().into_bytes()) {
-            unique.push(form.into_bytes());
-        }
-    }
-    unique
-}
-
-fn percent_encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
-}
-
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const BASE64_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/// The characters of base64 that hang on `bytes` alone, where `shift` bytes modulo three stand before them.
-fn base64_inside(bytes: &[u8], shift: usize, alphabet: &[u8; 64]) -> String {
-    // The bits before the first whole character are its neighbour's, as are those after the last.
-    let first = (shift * 8).div_ceil(6);
-    let last = (shift + bytes.len()) * 8 / 6;
-    let bit = |index: usize| {
-        let byte = (index / 8).checked_sub(shift).and_then(|at| bytes.get(at)).copied().unwrap_or(0);
-        (byte >> (7 - index % 8)) & 1
-    };
-    let character = |at: usize| {
-        let value = (0..6).fold(0, |value, offset| (value << 1) | bit(at * 6 + offset));
-        alphabet.get(usize::from(value)).map_or('A', |byte| char::from(*byte))
-    };
-    (first..last).map(character).collect()
 }
 
 /// The marks in `text`.

@@ -118,6 +118,12 @@ pub trait Transport: Send + Sync {
         false
     }
 
+    /// Where the first of what [`Transport::holds_secret`] looks for starts in `text`, or the beginning of one with which
+    /// `text` ends: a reply that is interrupted there keeps no part of it. `None`: in no place.
+    fn secret_start(&self, _text: &str) -> Option<usize> {
+        None
+    }
+
     /// Bytes of the longest of what [`Transport::holds_secret`] looks for: a reply may spell it over several pieces. A
     /// transport that knows says so; 1,024 are more than most keys have.
     fn longest_secret(&self) -> usize {

@@ -119,7 +119,9 @@ impl Turn<'_> {
                     let wait = jitter(self.delay / 2, self.task.id_seed, turn, attempt);
                     Again::After { wait, reason: message, is_loading: false }
                 }
-                Err(TransportError::Broken { .. }) if managed::is_lost(self.task).await => {
+                Err(TransportError::Broken { .. } | TransportError::Connect { .. })
+                    if managed::is_lost(self.task).await =>
+                {
                     return Err(self.give_up());
                 }
                 Err(error) => return Err(self.end_by_transport(error)),

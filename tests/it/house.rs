@@ -42,7 +42,7 @@ const HOMES: [(&str, &[&str]); 23] = [
     ("indicatif", &["cli"]),
     ("rustyline", &["cli"]),
     ("similar", &["script", "cli"]),
-    ("flate2", &["script", "serve"]),
+    ("flate2", &["script", "serve", "worker"]),
     ("rustix", &["script", "project", "worker", "cli"]),
     ("url", &["spec", "script", "cli"]),
 ];

@@ -149,7 +149,7 @@ async fn converse(talk: &mut Talk, mut input: Input, mut message: Option<String>
             }
             Typed::End => break Exit::Clean,
             Typed::Refused(why) => {
-                talk.refuse(&why);
+                talk.refuse_message(&why);
                 continue;
             }
             Typed::Failed(error) => return Err(CliError::Usage(error)),

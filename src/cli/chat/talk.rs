@@ -14,9 +14,10 @@ use super::session::{Line, Session, SessionError, SessionFile};
 use crate::chat::Message;
 use crate::cli::approve::Approver;
 use crate::cli::output::{clean, cut, say, say_error, stdout_failed};
+use crate::cli::show::show_json;
 use crate::cli::worker::{Followed, Follower, Interrupts, tell_errors, tell_findings, tell_left_out};
 use crate::project::wishes;
-use crate::request::{Event, FinalState, valid_conversation};
+use crate::request::{Event, FailReason, Failure, FinalState, Outcome, valid_conversation};
 use crate::spec::{Confirm, ToolKind};
 use crate::text::{count, one_line};
 use crate::worker::{ProjectTools, SubmitRequest, ToolSource, Worker};
@@ -103,6 +104,9 @@ impl Talk {
                 self.keeper.flush();
                 return Next::Interrupted;
             }
+            // As a reply that was canceled.
+            Ok(Followed::Unsent) if self.is_interactive => {}
+            Ok(Followed::Unsent) => return Next::Interrupted,
             Err(error) => {
                 self.keeper.flush();
                 say_error(&error.to_string());
@@ -315,6 +319,15 @@ impl Talk {
                 self.tell_resumed(&path);
             }
             Err(error) => self.refuse(&super::unloadable(&path, error).to_string()),
+        }
+    }
+
+    /// A message that cannot be sent, which ends as every message does.
+    pub(super) fn refuse_message(&mut self, why: &str) {
+        self.refuse(why);
+        if self.json {
+            let failure = Failure::new(FailReason::UnknownError, "", why);
+            show_json(&Event::Finished(Outcome::without_reply(Some(failure))));
         }
     }
 

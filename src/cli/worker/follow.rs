@@ -9,14 +9,15 @@ use std::time::Duration;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
+use super::managed::wait_until_ready;
 use crate::cli::approve::{Approver, Asked};
 use crate::cli::interrupt::{Signals, end_now};
 use crate::cli::output::{is_writing, say, stdout_failed};
 use crate::cli::script_log::ScriptLines;
 use crate::cli::show::{Show, show_json};
 use crate::cli::{CliError, Exit};
-use crate::request::{Approval, Event, FinalState, Outcome};
-use crate::worker::{EventStream, SubmitRequest, Worker};
+use crate::request::{Approval, Event, FailReason, Failure, FinalState, Outcome};
+use crate::worker::{EventStream, NotReady, SubmitError, SubmitRequest, Worker, WorkerState};
 
 /// How requests are followed.
 pub(in crate::cli) struct Follower<'f> {
@@ -33,6 +34,8 @@ pub(in crate::cli) enum Followed {
     Ended { id: String, outcome: Arc<Outcome> },
     /// Who asked twice does not want to wait for the first.
     Left,
+    /// Interrupted before it was submitted.
+    Unsent,
 }
 
 impl Followed {
@@ -43,7 +46,7 @@ impl Followed {
                 FinalState::Failed => Exit::Failed,
                 FinalState::Canceled => Exit::Interrupted,
             },
-            Self::Left => Exit::Interrupted,
+            Self::Left | Self::Unsent => Exit::Interrupted,
         }
     }
 }
@@ -70,14 +73,16 @@ struct Following {
     asked: Option<Asked>,
     /// Calls that are asked about after it, and what happened while it stood.
     held: VecDeque<Arc<Event>>,
+    /// The text so far.
+    text: String,
     is_canceled: bool,
     /// Its end came: nobody waits for answers any more.
     is_over: bool,
 }
 
 impl Follower<'_> {
-    /// Submits and shows what happens, to the end; `seen` is told of each event when it comes. Ctrl-C cancels; what came
-    /// is kept.
+    /// Submits and shows what happens, to the end; `seen` is told of each event when it comes. A managed server that is
+    /// restarted is waited for. Ctrl-C cancels; what came is kept. With `--json` the last event is always `finished`.
     ///
     /// # Errors
     /// When the request is not taken.
@@ -87,7 +92,17 @@ impl Follower<'_> {
         mut seen: impl FnMut(&str, &Event),
     ) -> Result<Followed, CliError> {
         let usage = |text: String| CliError::Usage(text);
-        let id = self.worker.submit(submit).map_err(|error| usage(error.to_string()))?;
+        let id = match self.submit(submit).await {
+            Ok(Some(id)) => id,
+            Ok(None) => {
+                self.finish(Outcome::without_reply(None));
+                return Ok(Followed::Unsent);
+            }
+            Err(error) => {
+                self.finish(Outcome::without_reply(Some(failure_of(&error))));
+                return Err(usage(error.to_string()));
+            }
+        };
         let forgotten = || usage(String::from("the request is not remembered"));
         let events = self.worker.events(&id, 0).ok_or_else(forgotten)?;
         let mut following = Following {
@@ -97,6 +112,7 @@ impl Follower<'_> {
             logged: ScriptLines::follow(),
             asked: None,
             held: VecDeque::new(),
+            text: String::new(),
             is_canceled: false,
             is_over: false,
         };
@@ -111,6 +127,11 @@ impl Follower<'_> {
                 Heard::Logged(line) => say(&line),
                 Heard::Interrupt => {
                     if following.is_canceled {
+                        // Nobody waits for its own.
+                        if !following.is_over {
+                            let text = std::mem::take(&mut following.text);
+                            self.finish(Outcome { text, ..Outcome::without_reply(None) });
+                        }
                         return Ok(Followed::Left);
                     }
                     self.cancel(&mut following);
@@ -124,6 +145,27 @@ impl Follower<'_> {
         match self.worker.result(&following.id) {
             Ok(outcome) => Ok(Followed::Ended { id: following.id, outcome }),
             Err(_) => Err(forgotten()),
+        }
+    }
+
+    /// Submits, once a managed server that is restarted is ready again. `None`: interrupted before that.
+    async fn submit(&mut self, submit: SubmitRequest) -> Result<Option<String>, SubmitError> {
+        loop {
+            match self.worker.submit(submit.clone()) {
+                Err(SubmitError::WorkerNotReady(NotReady { state: WorkerState::Running, .. })) => {}
+                submitted => return submitted.map(Some),
+            }
+            tokio::select! {
+                ready = wait_until_ready(self.worker) => ready.map_err(SubmitError::WorkerNotReady)?,
+                () = self.interrupts.next() => return Ok(None),
+            }
+        }
+    }
+
+    /// Prints the `finished` event of a request that has none.
+    fn finish(&self, outcome: Outcome) {
+        if self.json {
+            show_json(&Event::Finished(outcome));
         }
     }
 
@@ -142,7 +184,11 @@ impl Follower<'_> {
     }
 
     fn take_event(&mut self, following: &mut Following, event: Arc<Event>) {
-        following.is_over |= matches!(&*event, Event::Finished(_));
+        match &*event {
+            Event::Finished(_) => following.is_over = true,
+            Event::Text { text } => following.text.push_str(text),
+            _ => {}
+        }
         following.held.push_back(event);
         if following.is_over {
             self.take_back(following);
@@ -196,6 +242,15 @@ impl Follower<'_> {
             _ => {}
         }
     }
+}
+
+/// Why a request that was not submitted failed.
+fn failure_of(error: &SubmitError) -> Failure {
+    let reason = match error {
+        SubmitError::WorkerNotReady(_) => FailReason::ServerDied,
+        _ => FailReason::UnknownError,
+    };
+    Failure::new(reason, "", error.to_string())
 }
 
 impl Following {

@@ -10,7 +10,7 @@ use crate::cli::spinner::Spinner;
 use crate::cli::{CliError, locate};
 use crate::project::find_root;
 use crate::spec::{Dialect, ServerSpec};
-use crate::worker::{GuardProgram, ServerOptions, ToolSource, Worker, WorkerConfig};
+use crate::worker::{GuardProgram, NotReady, ServerOptions, ToolSource, Worker, WorkerConfig};
 
 /// How often what the server says is shown anew.
 const PACE: Duration = Duration::from_millis(200);
@@ -34,19 +34,7 @@ pub(super) async fn start(
     let server = ServerOptions { key, model, dialect, ..ServerOptions::of_spec(server, &root, guard) };
     let begun = Instant::now();
     let worker = Worker::start_managed(config, tools, server);
-    let loading = Loading::new();
-    let ready = async {
-        let ready = worker.ready();
-        tokio::pin!(ready);
-        loop {
-            tokio::select! {
-                ready = &mut ready => break ready,
-                () = tokio::time::sleep(PACE) => loading.show(worker.recent_logs(1).first().map(String::as_str)),
-            }
-        }
-    }
-    .await;
-    drop(loading);
+    let ready = wait_until_ready(&worker).await;
     if let Err(error) = ready {
         worker.stop();
         worker.gone().await;
@@ -55,6 +43,24 @@ pub(super) async fn start(
     let endpoint = worker.status().endpoint.unwrap_or_default();
     say(&format!("server ready at {endpoint} after {:.1} s", begun.elapsed().as_secs_f64()));
     Ok(worker)
+}
+
+/// Waits for a managed server, through its restarts, and shows what it says meanwhile.
+///
+/// # Errors
+/// When it will not be ready without a person's doing.
+pub(super) async fn wait_until_ready(worker: &Worker) -> Result<(), NotReady> {
+    let loading = Loading::new();
+    let ready = worker.ready();
+    tokio::pin!(ready);
+    loop {
+        tokio::select! {
+            ready = &mut ready => return ready,
+            () = tokio::time::sleep(PACE) => {
+                loading.show(worker.recent_logs(1).first().map(String::as_str));
+            }
+        }
+    }
 }
 
 /// Stops a worker and, where it has one, waits for its server's end; not if the user asks again.

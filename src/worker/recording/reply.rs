@@ -58,19 +58,40 @@ pub(super) fn redact_reply(pieces: Vec<Piece>, mask: &Mask) -> Vec<Piece> {
         edits.extend(hits.map(|hit| (at + hit.range.start..at + hit.range.end, hit.mark.into_bytes())));
         at = range.end;
     }
-    edits.extend(redact_frames(frames, mask));
+    let in_frame = |text: &[u8]| mask.find_known(text);
+    edits.extend(redact_frames(frames, &|text, _| mask.find(text.as_bytes()), &in_frame));
     edits.sort_by_key(|(range, _)| range.start);
     if edits.is_empty() { pieces } else { apply(&edits, &all, pieces) }
 }
 
 /// JSON that stands by itself in a body.
-struct Frame {
-    range: Range<usize>,
+pub(in crate::worker) struct Frame {
+    pub(in crate::worker) range: Range<usize>,
     value: Value,
 }
 
+impl Frame {
+    /// Whether it only adds to texts that may go on in the next frame; one that ends a reply does not.
+    pub(in crate::worker) fn is_delta(&mut self) -> bool {
+        let is_named_otherwise =
+            self.value.get("type").and_then(Value::as_str).is_some_and(|name| !name.ends_with("delta"));
+        let mut choices = self.value.get("choices").and_then(Value::as_array).into_iter().flatten();
+        if is_named_otherwise
+            || choices.any(|choice| choice.get("finish_reason").is_some_and(Value::is_string))
+        {
+            return false;
+        }
+        let mut adds = false;
+        each_text(&mut self.value, &mut String::new(), "", &mut |channel, _| {
+            adds |= channel.is_some();
+            false
+        });
+        adds
+    }
+}
+
 /// What follows each `data:`; a body that is JSON as a whole is one frame.
-fn frames_of(all: &[u8]) -> Vec<Frame> {
+pub(in crate::worker) fn frames_of(all: &[u8]) -> Vec<Frame> {
     if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(all) {
         return vec![Frame { range: 0..all.len(), value }];
     }
@@ -91,18 +112,45 @@ fn frames_of(all: &[u8]) -> Vec<Frame> {
 
 /// A text that goes on over frames.
 #[derive(Default)]
-struct Channel {
-    text: String,
+pub(in crate::worker) struct Channel {
+    pub(in crate::worker) text: String,
+    /// Where each frame begins that adds to it, in the text and in the body.
+    frames: Vec<(usize, usize)>,
     hits: Vec<Hit>,
     /// How much of it the frames before the one at hand hold, when it is gone through again.
     passed: usize,
 }
 
-fn redact_frames(mut frames: Vec<Frame>, mask: &Mask) -> Vec<(Range<usize>, Vec<u8>)> {
-    // By name, with the number of each: marks are given in the order of the channels, the same each time.
+impl Channel {
+    /// Where the frame begins, in the body, that holds the text's byte `at`.
+    pub(in crate::worker) fn frame_at(&self, at: usize) -> usize {
+        let behind = self.frames.partition_point(|(start, _)| *start <= at);
+        behind.checked_sub(1).and_then(|index| self.frames.get(index)).map_or(0, |(_, frame)| *frame)
+    }
+}
+
+/// The texts that go on over frames.
+pub(in crate::worker) fn texts_of(mut frames: Vec<Frame>) -> Vec<Channel> {
+    channels_of(&mut frames).1
+}
+
+/// `all` without what `find` finds in the texts that go on over its frames.
+pub(in crate::worker) fn rewrite_texts(all: Vec<u8>, find: impl Fn(&str) -> Vec<Hit>) -> Vec<u8> {
+    let find = |text: &str, goes_on| if goes_on { find(text) } else { Vec::new() };
+    let edits = redact_frames(frames_of(&all), &find, &|_| Vec::new());
+    if edits.is_empty() {
+        return all;
+    }
+    let piece = Piece { at_ms: 0, bytes: all.clone() };
+    apply(&edits, &all, vec![piece]).into_iter().flat_map(|piece| piece.bytes).collect()
+}
+
+/// The texts that go on over frames, and the number of each by its name: marks are given in their order.
+fn channels_of(frames: &mut [Frame]) -> (HashMap<String, usize>, Vec<Channel>) {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut channels: Vec<Channel> = Vec::new();
-    for frame in &mut frames {
+    for frame in frames {
+        let begin = frame.range.start;
         each_text(&mut frame.value, &mut String::new(), "", &mut |channel, text| {
             if let Some(channel) = channel {
                 let number = *numbers.entry(channel.to_owned()).or_insert(channels.len());
@@ -110,14 +158,26 @@ fn redact_frames(mut frames: Vec<Frame>, mask: &Mask) -> Vec<(Range<usize>, Vec<
                     channels.push(Channel::default());
                 }
                 if let Some(channel) = channels.get_mut(number) {
+                    channel.frames.push((channel.text.len(), begin));
                     channel.text.push_str(text);
                 }
             }
             false
         });
     }
+    (numbers, channels)
+}
+
+/// `find`: what is removed from a text, and whether that goes on over frames; `find_in_frame`: from a frame, which stays
+/// JSON.
+fn redact_frames(
+    mut frames: Vec<Frame>,
+    find: &dyn Fn(&str, bool) -> Vec<Hit>,
+    find_in_frame: &dyn Fn(&[u8]) -> Vec<Hit>,
+) -> Vec<(Range<usize>, Vec<u8>)> {
+    let (numbers, mut channels) = channels_of(&mut frames);
     for channel in &mut channels {
-        channel.hits = mask.find(channel.text.as_bytes());
+        channel.hits = find(&channel.text, true);
     }
     let mut edits = Vec::new();
     for Frame { range, mut value } in frames {
@@ -126,7 +186,7 @@ fn redact_frames(mut frames: Vec<Frame>, mask: &Mask) -> Vec<(Range<usize>, Vec<
             let channel = number.and_then(|number| channels.get_mut(*number));
             let hits = match channel {
                 Some(channel) => channel.take(text.len()),
-                None => mask.find(text.as_bytes()),
+                None => find(text, false),
             };
             if hits.is_empty() {
                 return false;
@@ -136,7 +196,7 @@ fn redact_frames(mut frames: Vec<Frame>, mask: &Mask) -> Vec<(Range<usize>, Vec<
         });
         let text = value.to_string().into_bytes();
         // What stands in a name or a number, and is known by its value, breaks no JSON when it is taken out.
-        let hits = mask.find_known(&text);
+        let hits = find_in_frame(&text);
         if changed || !hits.is_empty() {
             edits.push((range, replace(&text, &hits)));
         }

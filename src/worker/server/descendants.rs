@@ -78,7 +78,15 @@ mod tests {
 
     #[test]
     fn descendants_are_found_through_the_dead() {
-        let stat = |id, parent, is_dead| Stat { id, parent, group: id, ticks: 0, began: 0, is_dead };
+        let stat = |id, parent, is_dead| Stat {
+            id,
+            parent,
+            group: id,
+            ticks: 0,
+            began: 0,
+            is_dead,
+            is_stopped: false,
+        };
         let all = [
             stat(1, 0, false),
             stat(5, 1, false),

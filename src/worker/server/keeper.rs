@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::Process;
@@ -18,6 +18,7 @@ use super::policy::{RestartPolicy, Verdict};
 use super::port::{Whose, is_port_free, whose};
 use super::pulse::Pulse;
 use super::route::Route;
+use super::stat::{is_dead, is_stopped};
 use crate::request::{FailReason, Failure};
 use crate::worker::endpoint::Endpoint;
 use crate::worker::http::HttpTransport;
@@ -33,12 +34,15 @@ const MAX_RACES: u32 = 3;
 const SHOWN_LINES: usize = 8;
 
 /// What the worker tells its keeper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(in crate::worker) enum Order {
     /// A person wants it anew, locked out or not.
     Restart,
     /// A request was disconnected because it stalled: its slot is to become idle.
     Stalled,
+    /// A stream of this server broke: is the server lost, and by what? Answered when it is known: with the loss, or with
+    /// `None` after the server was seen to live on.
+    Verdict(oneshot::Sender<Option<Failure>>),
     /// The end.
     Stop,
 }
@@ -66,6 +70,8 @@ pub(in crate::worker) struct Keeper {
     pub(super) was_ready: bool,
     pub(super) races: u32,
     pub(super) began: Instant,
+    /// How the server was lost last.
+    pub(super) last_loss: Option<Failure>,
 }
 
 pub(super) enum Phase {
@@ -84,7 +90,13 @@ pub(super) struct Up {
     /// What it said last, while it starts.
     last_said: String,
     look: Option<BoxFuture<'static, Look>>,
+    /// When the last look began.
+    look_began: Instant,
     next_look: Instant,
+    /// Who waits for the verdict about a broken stream, and from when on a look tells.
+    verdicts: Vec<(Instant, oneshot::Sender<Option<Failure>>)>,
+    /// Since when a process of it is stopped and none works, while it starts.
+    stopped: Option<Instant>,
     /// Between two looks, while it starts.
     pace: Duration,
     is_confirming: bool,
@@ -122,6 +134,7 @@ impl Keeper {
                     self.start_again().await;
                 }
                 Event::Order(Some(Order::Stalled)) => self.watch_slots(),
+                Event::Order(Some(Order::Verdict(answer))) => self.judge(answer),
                 Event::News(News::Started) => self.follow(),
                 Event::News(News::Ended(ending)) => self.ended(ending).await,
                 Event::Looked(look) => self.looked(look).await,
@@ -172,9 +185,31 @@ impl Keeper {
     }
 
     /// The server is lost: nothing is sent to it any more, and whoever reads from it fails.
-    fn lose(&self, reason: FailReason, detail: &str) {
+    fn lose(&mut self, reason: FailReason, detail: &str) {
         self.enter(WorkerState::Running, Some(detail.to_owned()));
-        self.dependents.fail(&Failure::new(reason, "", detail));
+        let failure = Failure::new(reason, "", detail);
+        self.dependents.fail(&failure);
+        if let Phase::Up(up) = &mut self.phase {
+            for (_, answer) in up.verdicts.drain(..) {
+                let _ = answer.send(Some(failure.clone()));
+            }
+        }
+        self.last_loss = Some(failure);
+    }
+
+    /// A stream broke. Its connection ends a little before its process, and that before its guard tells, so that only a
+    /// look that begins later shows a server that lives on. A server that is not ready is a later one than the stream's.
+    fn judge(&mut self, answer: oneshot::Sender<Option<Failure>>) {
+        match &mut self.phase {
+            Phase::Up(up) if up.is_ready => {
+                let from = Instant::now() + CONFIRM;
+                up.verdicts.push((from, answer));
+                up.next_look = up.next_look.min(from);
+            }
+            Phase::Up(_) | Phase::Down(_) => {
+                let _ = answer.send(self.last_loss.clone());
+            }
+        }
     }
 
     async fn start(&mut self) {
@@ -198,7 +233,10 @@ impl Keeper {
                     is_ready: false,
                     last_said: String::from("nothing"),
                     look: None,
+                    look_began: now,
                     next_look: now + FIRST_LOOK,
+                    verdicts: Vec::new(),
+                    stopped: None,
                     pace: FIRST_LOOK,
                     is_confirming: false,
                     misses: 0,
@@ -245,11 +283,18 @@ impl Keeper {
 
     /// Nothing runs any more, for this reason: what was never ready has failed, what was is started again after a while.
     fn give_up_or_try_again(&mut self, why: &str) {
+        if self.was_ready {
+            return self.try_again(why);
+        }
         self.phase = Phase::Down(None);
         self.forget();
-        if !self.was_ready {
-            return self.enter(WorkerState::Failed, Some(self.with_lines(why)));
-        }
+        self.enter(WorkerState::Failed, Some(self.with_lines(why)));
+    }
+
+    /// Nothing runs any more, for this reason; it is started again after a while, unless that happened too often.
+    fn try_again(&mut self, why: &str) {
+        self.phase = Phase::Down(None);
+        self.forget();
         match self.policy.on_loss(self.began.elapsed(), fastrand::f64()) {
             Verdict::Again(delay) => {
                 let seconds = delay.as_secs_f64();
@@ -317,6 +362,7 @@ impl Keeper {
         match &mut self.phase {
             Phase::Down(_) => self.start_again().await,
             Phase::Up(up) => {
+                up.look_began = Instant::now();
                 up.look = Some(up.asker.clone().look(up.is_ready, up.drain.is_some()).boxed());
             }
         }
@@ -370,6 +416,23 @@ impl Keeper {
             }
             Probe::Answered(_, said) | Probe::Silent(said) => up.last_said = said,
         }
+        if let Some(since) = self.stopped_since(now) {
+            let limits = self.options.limits;
+            // As long as one that is ready may leave its probes unanswered.
+            let stopped = now.duration_since(since);
+            if stopped >= limits.probe * limits.misses {
+                let why = format!(
+                    "the server `{}` was stopped by a signal (process state T) for {:.1} s while it loaded and is \
+                     restarted",
+                    self.options.shown(),
+                    stopped.as_secs_f64()
+                );
+                self.take_down().await;
+                // That comes from outside, and need not come again.
+                return self.try_again(&why);
+            }
+        }
+        let Phase::Up(up) = &self.phase else { return };
         let limit = self.options.limits.start;
         if now.duration_since(up.started) >= limit {
             let seconds = limit.as_secs_f64();
@@ -381,6 +444,18 @@ impl Keeper {
             self.take_down().await;
             self.give_up_or_try_again(&why);
         }
+    }
+
+    /// Since when the server that starts cannot go on, because a process of its group is stopped and none of them works.
+    /// That none works is no evidence by itself: a server may wait for its disk.
+    fn stopped_since(&mut self, now: Instant) -> Option<Instant> {
+        let worked = self.pulse.feel();
+        let Phase::Up(up) = &mut self.phase else { return None };
+        let works = worked > up.worked;
+        up.worked = worked;
+        let is_stopped = !works && up.process.id().is_some_and(is_stopped);
+        up.stopped = is_stopped.then(|| up.stopped.unwrap_or(now));
+        up.stopped
     }
 
     async fn is_ready(&mut self, endpoint: Endpoint) {
@@ -418,6 +493,13 @@ impl Keeper {
             }
             Probe::Answered(..) | Probe::Silent(_) => up.misses += 1,
         }
+        // What its children answer says nothing of a server that is dead already.
+        if up.misses == 0 && !up.process.id().is_some_and(is_dead) {
+            let began = up.look_began;
+            for (_, answer) in up.verdicts.extract_if(.., |(from, _)| *from <= began) {
+                let _ = answer.send(None);
+            }
+        }
         if up.misses >= self.options.limits.misses {
             stuck = Some(format!("left {} probes in a row unanswered", up.misses));
         }
@@ -436,7 +518,9 @@ impl Keeper {
         }
         let is_watched = up.misses > 0 || up.drain.is_some();
         let pace = self.options.limits.look;
-        up.next_look = now + if is_watched { pace.min(SLOWEST_LOOK) } else { pace };
+        let next_look = now + if is_watched { pace.min(SLOWEST_LOOK) } else { pace };
+        let wanted = up.verdicts.iter().map(|(from, _)| (*from).max(now + FIRST_LOOK));
+        up.next_look = wanted.fold(next_look, Instant::min);
         if let Some(what) = stuck {
             let detail = format!("the server `{}` {what} and is restarted", self.options.shown());
             self.lose(FailReason::WorkerRestarted, &detail);

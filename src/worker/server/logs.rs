@@ -27,20 +27,19 @@ struct Ring {
     /// The line that has no end yet, cut where it is too long.
     open: Vec<u8>,
     is_cut: bool,
-    redactors: Vec<Redactor>,
+    redactor: Redactor,
 }
 
 impl Logs {
     /// Logs out of which `secrets` are taken.
     pub(super) fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
-        let redactors = secrets.into_iter().map(|secret| Redactor::new(Some(secret))).collect();
         Self(Mutex::new(Ring {
             lines: VecDeque::new(),
             bytes: 0,
             sequence: Sequence::None,
             open: Vec::new(),
             is_cut: false,
-            redactors,
+            redactor: Redactor::new(secrets),
         }))
     }
 
@@ -49,22 +48,14 @@ impl Logs {
         let mut ring = lock(&self.0);
         // Before secrets are looked for: one that is coloured in the middle is one all the same.
         bytes.retain(|byte| ring.sequence.is_text(*byte));
-        let mut redactors = std::mem::take(&mut ring.redactors);
-        let bytes = redactors.iter_mut().fold(bytes, |bytes, redactor| redactor.feed(bytes));
-        ring.redactors = redactors;
+        let bytes = ring.redactor.feed(bytes);
         ring.take(&bytes);
     }
 
     /// The server ended: what it wrote last is a line, whether it ended it or not.
     pub(super) fn end(&self) {
         let mut ring = lock(&self.0);
-        let mut redactors = std::mem::take(&mut ring.redactors);
-        let rest = redactors.iter_mut().fold(Vec::new(), |rest, redactor| {
-            let mut rest = redactor.feed(rest);
-            rest.extend(redactor.finish());
-            rest
-        });
-        ring.redactors = redactors;
+        let rest = ring.redactor.cut();
         ring.take(&rest);
         ring.end_line();
     }

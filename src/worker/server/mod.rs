@@ -33,7 +33,7 @@ mod stat;
 
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 pub use condition::{NotReady, WorkerState, WorkerStatus};
@@ -52,6 +52,7 @@ pub(super) use condition::Condition;
 pub(super) use keeper::{Dependents, Order};
 pub(super) use route::Route;
 
+use crate::request::Failure;
 #[cfg(not(unix))]
 use elsewhere::Process;
 use keeper::{Keeper, Phase};
@@ -99,6 +100,14 @@ impl Server {
     pub(super) fn order(&self, order: Order) {
         // A keeper that is gone has stopped it.
         let _ = self.orders.send(order);
+    }
+
+    /// Whether the server of a stream that broke is lost, and by what; waits until that is known.
+    pub(super) async fn verdict(&self) -> Option<Failure> {
+        let (answer, verdict) = oneshot::channel();
+        self.order(Order::Verdict(answer));
+        // A keeper that is gone has stopped the server, and with it its requests.
+        verdict.await.ok().flatten()
     }
 
     pub(super) fn recent_logs(&self, count: usize) -> Vec<String> {
@@ -156,6 +165,7 @@ impl Seed {
             was_ready: false,
             races: 0,
             began: Instant::now(),
+            last_loss: None,
         };
         keeper.keep().await;
     }

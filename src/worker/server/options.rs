@@ -110,8 +110,7 @@ impl ServerOptions {
     }
 
     pub(super) fn without_secrets(&self, text: &str) -> String {
-        let secrets = self.secrets().into_iter();
-        secrets.fold(text.to_owned(), |text, secret| Redactor::new(Some(secret)).text(&text))
+        Redactor::new(self.secrets()).text(text)
     }
 
     /// What is never shown: the key, and what stands under a name like `HF_TOKEN`, `--api-key`.

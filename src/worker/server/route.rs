@@ -75,6 +75,10 @@ impl Transport for Route {
         self.redactor.is_in(text)
     }
 
+    fn secret_start(&self, text: &str) -> Option<usize> {
+        self.redactor.start_in(text)
+    }
+
     fn longest_secret(&self) -> usize {
         self.redactor.longest()
     }

@@ -11,10 +11,6 @@ use crate::worker::drive::{Drive, until};
 use crate::worker::record::Streaming;
 use crate::worker::stream_timers::after;
 
-/// How long the exit status of a managed server may take to come after its connection broke: what it left behind is
-/// ended first.
-const EXIT_STATUS_LIMIT: Duration = Duration::from_secs(2);
-
 impl<'a> Turn<'a> {
     /// Waits until a managed server takes requests; from then on its loss is the request's.
     pub(super) async fn reach_server(&mut self) -> Result<Streaming<'a>, Over> {
@@ -39,10 +35,20 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// A managed server's stream broke: whether its process died, or is restarted, which is then what the request fails
-/// with. Its exit status may come a little after its connection ended.
+/// A stream broke: whether that was because its managed server died or is restarted, which is then what the request fails
+/// with. Waits until the server is known to be lost, or seen to live on.
 pub(super) async fn is_lost(task: &Drive) -> bool {
-    task.shared.is_managed() && tokio::time::timeout(EXIT_STATUS_LIMIT, task.cancel.cancelled()).await.is_ok()
+    tokio::select! {
+        biased;
+        () = task.cancel.cancelled() => true,
+        verdict = task.shared.server_verdict() => match verdict {
+            Some(failure) => {
+                task.record.stop_with(failure);
+                true
+            }
+            None => false,
+        },
+    }
 }
 
 /// Waits for a head; a managed server that works for this request alone is given `limit` from when it last was seen to.

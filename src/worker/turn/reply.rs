@@ -15,6 +15,7 @@ use crate::chat::{
 use crate::request::{Event, FailReason, Failure, FinalState, kind};
 use crate::worker::drive::until;
 use crate::worker::echo::EchoGuard;
+use crate::worker::key_tail::{Fed, KeyTail};
 use crate::worker::recording::Line;
 use crate::worker::stream_timers::StreamTimers;
 use crate::worker::transport::{Incoming, Outgoing, TransportError};
@@ -59,16 +60,19 @@ impl Turn<'_> {
             Err(stop) => return Err(self.stop_reading(stop, decoder, guard)),
         };
         open.exchange.settle();
-        if !decoder.has_finish_reason() && !decoder.is_done() && is_lost(task).await {
-            return Err(self.stop_reading(Stop::By(task.record.stop_reason()), decoder, guard));
-        }
         let error = match &end {
             End::Clean => None,
             End::Broken { error } => Some(error.clone()),
         };
+        let is_ended = decoder.has_finish_reason() || decoder.is_done();
         let notes = decoder.finish(end, &mut events);
         if guard.completes_key(&events) || guard.is_in_notes(&notes) {
             return Err(self.fail(echoed_key(url)));
+        }
+        if !is_ended && events.iter().any(is_broken) && is_lost(task).await {
+            task.close(self.run, task.record.stop_reason());
+            self.feed(&mut events);
+            return Err(Over);
         }
         task.write(|at_ms| Line::End { at_ms, error });
         self.warn(&notes);
@@ -114,9 +118,9 @@ impl Turn<'_> {
     fn warn(&self, notes: &StreamNotes) {
         let url = self.task.url();
         if notes.repeated_calls > 0 {
-            let times = if notes.repeated_calls == 1 { "a call" } else { "calls" };
+            let what = if notes.repeated_calls == 1 { "a call" } else { "calls" };
             let message = format!(
-                "{url}: the server sent {times} twice, with the same id, name and arguments; each is made once"
+                "{url}: the server sent {what} twice, with the same id, name and arguments; each is made once"
             );
             self.task.publish_own(self.run, Event::Warning { message });
         }
@@ -127,7 +131,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The body to its end.
+    /// Reads the body to its end. However that comes, no part of the API key is left at the end of what was read.
     async fn read_body(
         &mut self,
         open: &mut Open,
@@ -135,16 +139,35 @@ impl Turn<'_> {
         guard: &mut EchoGuard<'_>,
     ) -> Result<End, Stop> {
         let task = self.task;
-        let url = task.url();
-        let by_transport = |error| Stop::By(of_transport(error));
+        let mut tail = KeyTail::new(task.shared.transport.as_ref());
         let mut timers = StreamTimers::new(&task.shared.config.timers);
-        let mut events = Vec::new();
+        let mut read = self.read_pieces(open, decoder, guard, &mut timers, &mut tail).await;
+        let is_whole = matches!(read, Ok(End::Clean)) && (decoder.has_finish_reason() || decoder.is_done());
+        let rest = if is_whole { tail.finish() } else { tail.cut() };
+        if !rest.is_empty()
+            && !matches!(read, Err(Stop::EchoedKey | Stop::ByMachine))
+            && let Err(stop) = self.take(&rest, decoder, guard, &mut timers)
+        {
+            read = Err(stop);
+        }
+        read
+    }
+
+    async fn read_pieces(
+        &mut self,
+        open: &mut Open,
+        decoder: &mut StreamDecoder,
+        guard: &mut EchoGuard<'_>,
+        timers: &mut StreamTimers<'_>,
+        tail: &mut KeyTail<'_>,
+    ) -> Result<End, Stop> {
+        let task = self.task;
         loop {
             // A body that is always ready, a recording's for one, must leave the others their turn.
             tokio::task::consume_budget().await;
             // Looked at before each read: a flood of bytes without a token would never let the deadline have its turn.
             if timers.next() <= Instant::now() && !timers.prolong(task.shared.worked_for_one()) {
-                match timers.failure(url) {
+                match timers.failure(task.url()) {
                     Some(failure) => {
                         // Disconnected first.
                         open.incoming.body = futures_util::stream::empty().boxed();
@@ -167,36 +190,55 @@ impl Turn<'_> {
                 Some(Some(Err(TransportError::Broken { message }))) => {
                     return Ok(End::Broken { error: message });
                 }
-                Some(Some(Err(error))) => return Err(by_transport(error)),
+                Some(Some(Err(error))) => return Err(Stop::By(of_transport(error))),
                 Some(None) => return Ok(End::Clean),
                 None => continue,
             };
-            decoder.feed(&bytes, &mut events);
-            if guard.completes_key(&events) || decoder.error().is_some_and(|error| guard.is_in_error(error)) {
-                return Err(Stop::EchoedKey);
+            match tail.feed(bytes) {
+                Fed::Pass(bytes) => self.take(&bytes, decoder, guard, timers)?,
+                Fed::Spelled(bytes) => {
+                    self.take(&bytes, decoder, guard, timers)?;
+                    return Err(Stop::EchoedKey);
+                }
             }
-            task.write_data(&bytes);
-            timers.saw_bytes(&events);
             if timers.any_token() || decoder.has_finish_reason() {
                 open.exchange.settle();
-            }
-            // A replay ends where the recording ends.
-            if decoder.has_finish_reason() && !task.clock.is_recorded() {
-                timers.saw_finish();
-            }
-            self.feed(&mut events);
-            if self.run.outcome().is_some() || self.run.is_closing() {
-                return Err(Stop::ByMachine);
             }
             // Some servers keep the connection open after their last word; the others let it be used again.
             if decoder.is_done() {
                 open.exchange.settle();
                 return match read_out(&mut open.incoming).await {
-                    Some(stopped) => Err(by_transport(stopped)),
+                    Some(stopped) => Err(Stop::By(of_transport(stopped))),
                     None => Ok(End::Clean),
                 };
             }
         }
+    }
+
+    /// Takes a piece of the body: decodes it, records it, and feeds the machine.
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        decoder: &mut StreamDecoder,
+        guard: &mut EchoGuard<'_>,
+        timers: &mut StreamTimers<'_>,
+    ) -> Result<(), Stop> {
+        let task = self.task;
+        let mut events = Vec::new();
+        decoder.feed(bytes, &mut events);
+        if guard.completes_key(&events) || decoder.error().is_some_and(|error| guard.is_in_error(error)) {
+            return Err(Stop::EchoedKey);
+        }
+        if !bytes.is_empty() {
+            task.write_data(bytes);
+        }
+        timers.saw_bytes(&events);
+        // A replay ends where the recording ends.
+        if decoder.has_finish_reason() && !task.clock.is_recorded() {
+            timers.saw_finish();
+        }
+        self.feed(&mut events);
+        if self.run.outcome().is_some() || self.run.is_closing() { Err(Stop::ByMachine) } else { Ok(()) }
     }
 
     pub(super) fn feed(&mut self, events: &mut Vec<ChatEvent>) {
@@ -327,6 +369,14 @@ async fn read_out(incoming: &mut Incoming) -> Option<TransportError> {
         Ok(Some(Err(error @ TransportError::Stopped { .. }))) => Some(error),
         Ok(_) | Err(_) => None,
     }
+}
+
+/// Whether a reply ended before it was whole.
+fn is_broken(event: &ChatEvent) -> bool {
+    matches!(event, ChatEvent::Ended { reply } if matches!(
+        reply.status,
+        ReplyStatus::Incomplete { .. } | ReplyStatus::Empty | ReplyStatus::CallTruncated { .. }
+    ))
 }
 
 fn echoed_key(url: &str) -> Failure {

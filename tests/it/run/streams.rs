@@ -129,3 +129,14 @@ fn a_tool_that_runs_is_shown_on_a_line_of_its_own() {
         assert!(after.contains("tool   count ") && !after.contains("\n\r\n"), "{said:?}");
     }
 }
+
+/// Readers that end a line at more characters than a line feed find one event in each line all the same.
+#[test]
+fn a_line_of_json_is_one_line_to_every_reader() {
+    let said = "a\u{2028}b\u{2029}c\u{85}d";
+    let server = Server::script([Answer::text(said)]);
+    let ended = Project::new().run(&["run", "hello", "--json", "--endpoint", &server.endpoint()]);
+    assert!(!ended.stdout.contains(['\u{2028}', '\u{2029}', '\u{85}']), "{ended:?}");
+    assert!(ended.stdout.contains(r"a\u2028b\u2029c\u0085d"), "{ended:?}");
+    assert_eq!(ended.finished()["text"], said);
+}

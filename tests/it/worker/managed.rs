@@ -1,5 +1,7 @@
 //! Managed servers, from the library: a fake server in a real process, under a real guard.
 
+#[cfg(target_os = "linux")]
+mod chaos;
 pub(crate) mod fake;
 #[cfg(target_os = "linux")]
 mod real;
@@ -32,7 +34,7 @@ async fn say(worker: &Worker, prompt: &str) -> Ended {
 }
 
 /// Waits for a state, and is told the status.
-async fn reach(worker: &Worker, met: impl Fn(&deftool::worker::WorkerStatus) -> bool) {
+async fn reach(worker: &Worker, mut met: impl FnMut(&deftool::worker::WorkerStatus) -> bool) {
     let begun = Instant::now();
     while !met(&worker.status()) {
         assert!(begun.elapsed() < Duration::from_secs(30), "{:#?}", worker.status());
@@ -268,6 +270,38 @@ async fn a_server_that_answers_no_probe_is_restarted_and_its_streams_say_so() {
     assert!(detail.contains("left 3 probes in a row unanswered and is restarted"), "{detail}");
     worker.ready().await.unwrap();
     assert!(!runs(pid));
+    stop(worker).await;
+}
+
+/// A stopped server says nothing for ever, before it listens and after; one that waits for something does so by itself.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_server_that_is_stopped_while_it_loads_is_restarted_and_one_that_sleeps_is_not() {
+    for told in ["load=3000", "load=3000 family"] {
+        let mut options = options(told);
+        options.limits.probe = Duration::from_millis(200);
+        let worker = start(options);
+        reach(&worker, |status| status.pid.is_some()).await;
+        let pid = worker.status().pid.unwrap();
+        let group = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+        rustix::process::kill_process_group(group, Signal::STOP).unwrap();
+        let mut reasons = Vec::new();
+        reach(&worker, |status| {
+            reasons.extend(status.reason.clone());
+            status.restarts == 1
+        })
+        .await;
+        let told = "was stopped by a signal (process state T)";
+        assert!(reasons.iter().any(|reason| reason.contains(told)), "{reasons:?}");
+        worker.ready().await.unwrap();
+        assert!(!runs(pid));
+        assert_eq!(say(&worker, "hello").await.text(), "hi");
+        stop(worker).await;
+    }
+    let mut options = options("load=1500");
+    options.limits.probe = Duration::from_millis(100);
+    let worker = ready(options).await;
+    assert_eq!(worker.status().restarts, 0);
     stop(worker).await;
 }
 

@@ -70,6 +70,120 @@ async fn the_key_never_comes_back() {
     futures_util::future::join_all(checks).await;
 }
 
+/// The forms in which logs and error pages show a header: base64 as it is and within `user:key`, percent-encoding.
+#[tokio::test]
+async fn the_key_never_comes_back_encoded() {
+    let percent = KEY.replace('-', "%2D").replace('a', "%61");
+    let lower = KEY.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+    let checks = [
+        ("base64", "c2stcHJvai0wMTIzNDU2Nzg5YWJjZGVm", "MDEyMzQ1Njc4"),
+        ("base64 behind a byte", "OnNrLXByb2otMDEyMzQ1Njc4OWFiY2RlZg==", "AxMjM0NTY3ODk"),
+        ("base64 behind two", "dTpzay1wcm9qLTAxMjM0NTY3ODlhYmNkZWY", "wMTIzNDU2Nzg5"),
+        ("percent", &percent, "0123456789"),
+        ("percent, all of it", &lower, "%30%31%32"),
+    ]
+    .map(|(name, written, part)| async move {
+        let sentence = format!("The header was {written} here.");
+        for answer in [
+            Answer::error(401, &[], &sentence),
+            Answer::error(401, &[], &sentence).byte_by_byte(),
+            Answer::chunks(&[delta(&sentence), finish("stop")]).byte_by_byte(),
+            Answer::stream().chunk(&json!({"error": sentence})).end(),
+        ] {
+            let left = everything([answer]).await;
+            assert!(left.contains("[redacted]"), "{name}: {left}");
+            assert!(!left.contains(part), "{name}: {left}");
+        }
+        // Over two deltas.
+        let (first, second) = written.split_at(written.len() / 2);
+        let left = everything([Answer::chunks(&[delta(first), delta(second), finish("stop")])]).await;
+        assert!(left.contains("sent the API key back") && !left.contains(&written[4..]), "{name}: {left}");
+    });
+    futures_util::future::join_all(checks).await;
+}
+
+/// A connection that breaks in the middle of the key leaves no part of it in events, outcome or recording.
+#[tokio::test]
+async fn an_interrupted_reply_keeps_no_part_of_the_key() {
+    let (first, second) = KEY.split_at(10);
+    let reasoning = |text: &str| json!({"choices": [{"index": 0, "delta": {"reasoning_content": text}}]});
+    let frame = event(&delta(KEY));
+    let cut = &frame[..frame.find(KEY).unwrap() + 14];
+    let so_far = || Answer::stream().delta("so far ");
+    let cases = [
+        ("between deltas", so_far().delta(first).then(Act::Reset)),
+        (
+            "between three",
+            so_far().delta(&first[..5]).delta(&first[5..]).delta(&second[..4]).then(Act::Reset),
+        ),
+        ("behind words", so_far().delta(&format!("it is {first}")).then(Act::Reset)),
+        ("in a delta", so_far().piece(cut).then(Act::Reset)),
+        ("in a delta, in order", so_far().piece(cut).end()),
+        ("without an end", so_far().delta(first).end()),
+        ("in the reasoning", so_far().chunk(&reasoning(first)).then(Act::Reset)),
+        ("in base64", so_far().delta("c2stcHJvai0wMTIzNDU").then(Act::Reset)),
+        ("in arguments", so_far().chunk(&call(0, "look", &format!("{{\"at\": \"{first}"))).then(Act::Reset)),
+    ];
+    let checks = cases.map(|(name, answer)| async move {
+        let left = everything([answer]).await;
+        assert!(left.contains("so far "), "{name}: the text is lost: {left}");
+        assert!(!left.contains("sk-p") && !left.contains("c2stcH"), "{name}: {left}");
+    });
+    futures_util::future::join_all(checks).await;
+    // What only looks like a beginning is text.
+    let left = everything([so_far().delta("a sk").delta("etch").done().end()]).await;
+    assert!(left.contains("\"so far a sketch\""), "{left}");
+    // So is what a reply ends with that is whole, at once: nobody waits for the connection's end.
+    let begun = std::time::Instant::now();
+    let left = everything([so_far().delta(first).chunk(&finish("stop")).done().then(Act::Silence)]).await;
+    assert!(left.contains(&format!("\"so far {first}\"")), "{left}");
+    assert!(begun.elapsed() < config().timers.stall);
+}
+
+/// A server that compresses though it was asked not to is read all the same, and its bytes pass the same filters.
+#[tokio::test]
+async fn a_compressed_body_is_decoded_before_the_key_is_redacted() {
+    use std::io::Write;
+    let gzip = |body: &str| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(body.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let zlib = |body: &str| {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(body.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let stream =
+        format!("{}{}data: [DONE]\n\n", event(&delta(&format!("the key {KEY}."))), event(&finish("stop")));
+    let whole =
+        json!({"choices": [{"message": {"content": format!("the key {KEY}.")}, "finish_reason": "stop"}]});
+    let error = json!({"error": {"message": format!("the key {KEY}.")}}).to_string();
+    let head = |status, encoding: &str| Answer::head(status, &[("content-encoding", encoding)]);
+    let cut = &gzip(&stream)[..60];
+    let cases = [
+        ("a stream", head(200, "gzip").piece(gzip(&stream)).end()),
+        ("a stream, byte by byte", head(200, "gzip").piece(gzip(&stream)).end().byte_by_byte()),
+        ("without a header", Answer::stream().piece(gzip(&stream)).end()),
+        ("deflate", head(200, "deflate").piece(zlib(&stream)).end().byte_by_byte()),
+        ("a whole body", head(200, "x-gzip").piece(gzip(&whole.to_string())).end()),
+        ("an error", head(401, "gzip").piece(gzip(&error)).end()),
+        ("a broken stream", head(200, "gzip").piece(cut).end()),
+        ("another encoding", head(200, "br").piece("\u{b}\u{2}").end()),
+    ];
+    let checks = cases.map(|(name, answer)| async move {
+        let left = everything([answer]).await;
+        let told = match name {
+            "a broken stream" => "the body ends in the middle of its compressed data",
+            "another encoding" => "the body is encoded with `br`",
+            _ => "the key [redacted].",
+        };
+        assert!(left.contains(told), "{name}: {left}");
+        assert!(!left.contains("sk-proj"), "{name}: {left}");
+    });
+    futures_util::future::join_all(checks).await;
+}
+
 /// What was shown cannot be taken back: the reply ends before the piece that would complete the key.
 #[tokio::test]
 async fn a_key_spelled_over_several_deltas_is_never_completed() {

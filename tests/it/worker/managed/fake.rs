@@ -92,7 +92,8 @@ fn serve() {
     let is_deaf = word("deaf").is_some();
     let started = Instant::now();
     let address = format!("{}:{port}", Ipv4Addr::LOCALHOST);
-    let _server = Server::answering_at(&address, move |_, asked| {
+    let logs = word("log").is_some();
+    let server = Server::answering_at(&address, move |_, asked| {
         if is_deaf {
             return Answer::silent();
         }
@@ -107,10 +108,22 @@ fn serve() {
                 let all = json!([{"id": 0, "is_processing": slots == Some(true)}]);
                 Answer::whole(200, &[("content-type", "application/json")], &all.to_string())
             }
-            "/v1/chat/completions" => reply(asked),
+            "/v1/chat/completions" => {
+                if logs {
+                    eprintln!("asked {}", asked.contents("user").pop().unwrap_or_default());
+                }
+                reply(asked)
+            }
             _ => Answer::error(404, &[], "no such page"),
         }
     });
+    if let Some(after) = number("closes") {
+        // As one that shuts down in order: its connections end, and a while later it does.
+        until_term();
+        drop(server);
+        std::thread::sleep(Duration::from_millis(after));
+        std::process::exit(0);
+    }
     if let Some(after) = number("die") {
         std::thread::sleep(Duration::from_millis(after));
         std::process::exit(3);
@@ -141,6 +154,8 @@ fn reply(asked: &Received) -> Answer {
                 std::process::exit(code);
             })))
         }
+        ("hold", _) => Answer::silent(),
+        ("drip", _) => (0..20_000).fold(begun(), |answer, _| answer.delta("x ").wait_ms(2)),
         ("stall", _) => begun().then(Act::Silence),
         ("mute", _) => Answer::stream().then(Act::Silence),
         ("read", time) => {
@@ -167,18 +182,22 @@ fn reply(asked: &Received) -> Answer {
 /// A handler takes the place of what the signal does.
 fn ignore_term() {
     std::thread::spawn(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let kind = tokio::signal::unix::SignalKind::terminate();
-            let mut signals = tokio::signal::unix::signal(kind).unwrap();
-            loop {
-                signals.recv().await;
-                eprintln!("not now");
-            }
-        });
+        loop {
+            until_term();
+            eprintln!("not now");
+        }
     });
     // Until it is there.
     std::thread::sleep(Duration::from_millis(50));
+}
+
+/// Waits for SIGTERM.
+fn until_term() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let kind = tokio::signal::unix::SignalKind::terminate();
+        tokio::signal::unix::signal(kind).unwrap().recv().await;
+    });
 }
 
 /// Whether a process runs. One that is dead and not buried does not.

@@ -12,6 +12,40 @@ use super::super::scripted::{Piece, Reply, Scripted};
 use super::{fails, gives, play_all};
 use crate::support::server::{Act, Answer, Server, call, delta, event, finish, usage};
 
+/// An error at HTTP 200, as Anthropic's API and the Responses API write it, with `error` around its message or without.
+#[tokio::test]
+async fn an_error_in_band_is_an_error_of_the_server() {
+    const SAID: &str = "the model is on fire";
+    let wrapped = json!({"type": "error", "error": {"type": "api_error", "message": SAID}}).to_string();
+    let flat = json!({"type": "error", "code": "server_error", "message": SAID, "param": null}).to_string();
+    let mut cases = Vec::new();
+    for body in [wrapped, flat] {
+        let frame = format!("data: {body}\n\n");
+        let named = format!("event: error\ndata: {body}\n\n");
+        let so_far = || Answer::stream().delta("so far");
+        cases.extend([
+            fails("a body", [Answer::whole(200, &[], &body)], "server_error", &[SAID]),
+            fails("a frame", [Answer::stream().piece(&frame).end()], "server_error", &[SAID]),
+            fails("a named frame", [Answer::stream().piece(&named).end()], "server_error", &[SAID]),
+            fails("after text", [so_far().piece(&frame).done().end()], "server_error", &[SAID])
+                .text("so far"),
+            fails("after text, cut", [so_far().piece(&frame).then(Act::Reset)], "server_error", &[SAID])
+                .text("so far"),
+        ]);
+    }
+    play_all(cases).await;
+    // The name alone is none.
+    play_all(vec![gives(
+        "a chunk of another type",
+        [Answer::stream()
+            .chunk(&json!({"type": "chunk", "choices": [{"delta": {"content": "fine"}}]}))
+            .done()
+            .end()],
+        "fine",
+    )])
+    .await;
+}
+
 #[tokio::test]
 async fn a_body_that_is_no_reply_is_told_and_a_reply_of_another_form_is_read() {
     let html = "<!doctype html><title>Sign in</title><body>please</body>";

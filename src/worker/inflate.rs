@@ -1,0 +1,235 @@
+//! Decodes bodies that a server or a proxy compressed although `Accept-Encoding: identity` was sent.
+//!
+//! In: the body as it comes. Out: the decoded bytes, as soon as they can be decoded. gzip is recognized by its first two
+//! bytes, with which no other answer begins, since headers lie in both directions; deflate only by its header. A body
+//! decodes to at most [`MAX_DECODED`] bytes, and no more than a megabyte is decoded ahead of its reader's limit.
+//!
+//! Source: RFC 1952, 2.3.1 (gzip); RFC 1950 (zlib), which HTTP's `deflate` is, and RFC 1951, which some servers send
+//! under that name (RFC 9110, 8.4.1.2).
+
+use std::io::{self, Write};
+
+use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+
+/// The most that one body may decode to, in bytes.
+const MAX_DECODED: usize = 256 << 20;
+/// Compressed bytes that are decoded at a time: each may become a thousand.
+const STEP: usize = 1 << 10;
+/// How every gzip member begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Decodes one body.
+pub(super) struct Inflater {
+    state: State,
+    /// Whether the header names deflate.
+    says_deflate: bool,
+    /// The first encoding that the header names and that is not decoded here.
+    unknown: Option<String>,
+    decoded: usize,
+}
+
+enum State {
+    /// These bytes do not show yet what the body is.
+    Unknown(Vec<u8>),
+    Plain,
+    Gzip(MultiGzDecoder<Vec<u8>>),
+    Zlib(ZlibDecoder<Vec<u8>>),
+    Deflate(DeflateDecoder<Vec<u8>>),
+}
+
+impl Inflater {
+    /// For a body whose `Content-Encoding` is this, or empty.
+    pub(super) fn new(encoding: &str) -> Self {
+        let names = || encoding.split(',').map(|name| name.trim().to_ascii_lowercase());
+        let is_known = |name: &String| matches!(&**name, "" | "identity" | "gzip" | "x-gzip" | "deflate");
+        Self {
+            state: State::Unknown(Vec::new()),
+            says_deflate: names().any(|name| name == "deflate"),
+            unknown: names().find(|name| !is_known(name)),
+            decoded: 0,
+        }
+    }
+
+    /// Decodes what `bytes` complete.
+    ///
+    /// # Errors
+    /// When they are not what they claim to be, are encoded otherwise, or decode to too much; in a clause.
+    pub(super) fn feed(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+        if let Some(encoding) = &self.unknown {
+            let encoding = crate::text::one_line(encoding.chars().take(40).collect());
+            return Err(format!(
+                "the body is encoded with `{encoding}`, although the request allows only `identity`; \
+                 turn compression off in the server or in the proxy before it"
+            ));
+        }
+        let bytes = match &mut self.state {
+            State::Plain => return Ok(bytes),
+            State::Unknown(begun) => {
+                begun.extend(bytes);
+                let Some(state) = recognize(begun, self.says_deflate) else { return Ok(Vec::new()) };
+                let begun = std::mem::take(begun);
+                self.state = state;
+                if matches!(self.state, State::Plain) {
+                    return Ok(begun);
+                }
+                begun
+            }
+            State::Gzip(_) | State::Zlib(_) | State::Deflate(_) => bytes,
+        };
+        let mut out = Vec::new();
+        for step in bytes.chunks(STEP) {
+            let decoded = match &mut self.state {
+                State::Gzip(decoder) => take(decoder, step, MultiGzDecoder::get_mut),
+                State::Zlib(decoder) => take(decoder, step, ZlibDecoder::get_mut),
+                State::Deflate(decoder) => take(decoder, step, DeflateDecoder::get_mut),
+                State::Unknown(_) | State::Plain => Ok(step.to_vec()),
+            };
+            let decoded = decoded.map_err(|error| format!("the body cannot be decompressed: {error}"))?;
+            self.decoded += decoded.len();
+            if self.decoded > MAX_DECODED {
+                return Err(format!("the body decompresses to more than {} MiB", MAX_DECODED >> 20));
+            }
+            out.extend(decoded);
+        }
+        Ok(out)
+    }
+
+    /// The body came to its end: returns what is left of it.
+    ///
+    /// # Errors
+    /// When it ends before its compressed data does; in a clause.
+    pub(super) fn finish(&mut self) -> Result<Vec<u8>, String> {
+        let mut out = Vec::new();
+        let done = match &mut self.state {
+            State::Plain => Ok(()),
+            State::Unknown(begun) => {
+                out = std::mem::take(begun);
+                Ok(())
+            }
+            State::Gzip(decoder) => decoder.try_finish(),
+            State::Zlib(decoder) => decoder.try_finish(),
+            State::Deflate(decoder) => decoder.try_finish(),
+        };
+        match done {
+            Ok(()) => Ok(out),
+            Err(_) => Err(String::from("the body ends in the middle of its compressed data")),
+        }
+    }
+}
+
+/// What a body is that begins with these bytes; `None`: more are needed.
+fn recognize(begun: &[u8], says_deflate: bool) -> Option<State> {
+    let [first, rest @ ..] = begun else { return None };
+    if !says_deflate && *first != GZIP[0] {
+        return Some(State::Plain);
+    }
+    let second = rest.first()?;
+    let state = if [*first, *second] == GZIP {
+        State::Gzip(MultiGzDecoder::new(Vec::new()))
+    } else if !says_deflate {
+        State::Plain
+    } else if first & 15 == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0 {
+        State::Zlib(ZlibDecoder::new(Vec::new()))
+    } else {
+        State::Deflate(DeflateDecoder::new(Vec::new()))
+    };
+    Some(state)
+}
+
+fn take<D: Write>(
+    decoder: &mut D,
+    bytes: &[u8],
+    sink: impl Fn(&mut D) -> &mut Vec<u8>,
+) -> io::Result<Vec<u8>> {
+    decoder.write_all(bytes)?;
+    // What is decoded so far is wanted now.
+    decoder.flush()?;
+    Ok(std::mem::take(sink(decoder)))
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+    use super::*;
+
+    fn inflate(encoding: &str, body: &[u8], size: usize) -> Result<Vec<u8>, String> {
+        let mut inflater = Inflater::new(encoding);
+        let mut out = Vec::new();
+        for chunk in body.chunks(size) {
+            out.extend(inflater.feed(chunk.to_vec())?);
+        }
+        out.extend(inflater.finish()?);
+        Ok(out)
+    }
+
+    #[test]
+    fn bodies_are_decoded_however_they_are_cut() {
+        let text = b"data: {\"choices\": []}\n\ndata: [DONE]\n\n".repeat(20);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
+        let mut raw = DeflateEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(&text).unwrap();
+        zlib.write_all(&text).unwrap();
+        raw.write_all(&text).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let members = [&gzip[..], &gzip[..]].concat();
+        for (encoding, body, expected) in [
+            ("gzip", &gzip, &text),
+            // By its first bytes alone.
+            ("", &gzip, &text),
+            ("x-gzip, identity", &members, &text.repeat(2)),
+            ("deflate", &zlib.finish().unwrap(), &text),
+            ("Deflate", &raw.finish().unwrap(), &text),
+            // A header that is wrong.
+            ("gzip", &text, &text),
+            ("", &vec![0x1f], &vec![0x1f]),
+            ("", &Vec::new(), &Vec::new()),
+        ] {
+            for size in [1, 2, 3, 7, 64, 4096] {
+                assert_eq!(inflate(encoding, body, size).as_ref(), Ok(expected), "{encoding} by {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_decoded_is_given_out_at_once() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        let mut inflater = Inflater::new("gzip");
+        for word in ["data: one\n\n", "data: two\n\n"] {
+            encoder.write_all(word.as_bytes()).unwrap();
+            encoder.flush().unwrap();
+            let piece = std::mem::take(encoder.get_mut());
+            assert_eq!(inflater.feed(piece).unwrap(), word.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_is_an_error() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(b"text").unwrap();
+        let gzip = encoder.finish().unwrap();
+        let error = |encoding: &str, body: &[u8]| inflate(encoding, body, 5).unwrap_err();
+        assert!(error("br", b"\x0b\x02\x80").contains("encoded with `br`"));
+        assert!(error("gzip", &gzip[..gzip.len() - 9]).contains("in the middle of its compressed data"));
+        assert!(error("gzip", b"\x1f\x8b\x08\x00nothing at all").contains("cannot be decompressed"));
+        // A bomb: 300 MiB in 300 KiB.
+        let mut bomb = GzEncoder::new(Vec::new(), Compression::fast());
+        for _ in 0..300 {
+            bomb.write_all(&vec![0; 1 << 20]).unwrap();
+        }
+        let mut inflater = Inflater::new("gzip");
+        let mut decoded = 0;
+        let error =
+            bomb.finish().unwrap().chunks(1 << 14).find_map(|piece| match inflater.feed(piece.to_vec()) {
+                Ok(bytes) => {
+                    decoded += bytes.len();
+                    None
+                }
+                Err(error) => Some(error),
+            });
+        assert_eq!(error.as_deref(), Some("the body decompresses to more than 256 MiB"));
+        assert!(decoded <= MAX_DECODED);
+    }
+}

@@ -1,0 +1,173 @@
+//! Faults at every phase of a request: whatever ends a managed server, the request that was open names it.
+//!
+//! `cargo test --test it -- managed::chaos --nocapture` prints how the requests of each row ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deftool::request::{FailReason, FinalState};
+use deftool::tool::ToolCall;
+use deftool::worker::{SubmitRequest, Worker, WorkerState};
+use futures_util::future::join_all;
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::super::bench::*;
+use super::fake::options;
+use super::{reach, stop};
+
+/// How a server is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Kill,
+    Term,
+    Stop,
+    Restart,
+}
+
+/// When it is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The server has the request and has sent nothing.
+    Headers,
+    /// The head has come, and no token.
+    FirstToken,
+    /// Tokens come.
+    Stream,
+    /// A token came, and no more.
+    Silence,
+    /// A tool runs; the server is ended again while it loads.
+    Tool,
+}
+
+/// Servers: one that just ends; one with children; two that close their connections on SIGTERM and end a while later.
+const SERVERS: [&str; 4] = ["", "family", "closes=600", "closes=3000 load=100"];
+const FAULTS: [Fault; 4] = [Fault::Kill, Fault::Term, Fault::Stop, Fault::Restart];
+const PHASES: [Phase; 5] = [Phase::Headers, Phase::FirstToken, Phase::Stream, Phase::Silence, Phase::Tool];
+/// Requests of each server, fault and phase, but for those that wait for missed probes.
+const ROUNDS: usize = 2;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_open_request_names_the_loss_of_its_server() {
+    let rows = SERVERS.map(|server| tokio::spawn(requests_of(server)));
+    let mut ends: BTreeMap<String, usize> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    let mut total = 0;
+    for row in join_all(rows).await {
+        for (request, phase, end) in row.unwrap() {
+            let expected: &[&str] = match phase {
+                Phase::Tool => &["completed", "worker_restarted", "server_died"],
+                _ => &["worker_restarted", "server_died"],
+            };
+            if !expected.contains(&end.split(' ').next().unwrap()) {
+                wrong.push(format!("{request}: {end}"));
+            }
+            *ends.entry(end).or_default() += 1;
+            total += 1;
+        }
+    }
+    println!("{total} requests: {ends:#?}");
+    assert!(total >= 100, "{total}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The requests to one server, how each was disturbed, and how it ended.
+async fn requests_of(server: &'static str) -> Vec<(String, Phase, String)> {
+    let called = Arc::new(tokio::sync::Notify::new());
+    let (begun, go_on) = (Arc::clone(&called), Arc::new(tokio::sync::Notify::new()));
+    let answer = Arc::clone(&go_on);
+    let tools = toolbox(FakeTools(move |_: ToolCall, _| {
+        let (begun, answer) = (Arc::clone(&begun), Arc::clone(&answer));
+        async move {
+            begun.notify_one();
+            answer.notified().await;
+            Ok(json!({}))
+        }
+    }));
+    let mut options = options(&format!("{server} log"));
+    options.limits.look = Duration::from_millis(100);
+    options.limits.probe = Duration::from_millis(500);
+    options.limits.grace = Duration::from_millis(300);
+    options.limits.restarts.max_restarts = usize::MAX;
+    options.limits.restarts.max_delay = Duration::from_millis(40);
+    let worker = Worker::start_managed(config(), tools, options);
+    let mut ends = Vec::new();
+    for fault in FAULTS {
+        for phase in PHASES {
+            let rounds = if fault == Fault::Stop { 1 } else { ROUNDS };
+            for round in 0..rounds {
+                worker.ready().await.unwrap();
+                let id = begin(&worker, phase, &called).await;
+                disturb(&worker, fault);
+                if phase == Phase::Tool {
+                    // The second time while it loads.
+                    let first = worker.status().restarts;
+                    if fault != Fault::Stop {
+                        reach(&worker, |status| status.state == WorkerState::Running).await;
+                        reach(&worker, |status| {
+                            status.restarts > first || status.state == WorkerState::Ready
+                        })
+                        .await;
+                        disturb(&worker, fault);
+                    }
+                    go_on.notify_one();
+                }
+                let ended = finish_within(&worker, &id, Duration::from_secs(60)).await;
+                let end = match ended.outcome.state {
+                    FinalState::Completed => String::from("completed"),
+                    _ => {
+                        let (reason, kind, detail, _) = ended.failed();
+                        let is_named = matches!(reason, FailReason::ServerDied | FailReason::WorkerRestarted);
+                        if is_named { reason.to_string() } else { format!("{reason} {kind} ({detail})") }
+                    }
+                };
+                ends.push((format!("`{server}` {fault:?} {phase:?} {round}"), phase, end));
+            }
+        }
+    }
+    stop(worker).await;
+    ends
+}
+
+/// Submits a request and waits until it is in this phase.
+async fn begin(worker: &Worker, phase: Phase, called: &tokio::sync::Notify) -> String {
+    let asked = |worker: &Worker| {
+        let logs = worker.recent_logs(usize::MAX);
+        logs.iter().filter(|line| line.starts_with("asked ")).count()
+    };
+    let before = asked(worker);
+    let prompt = match phase {
+        Phase::Headers => "hold",
+        Phase::FirstToken => "mute",
+        Phase::Stream => "drip",
+        Phase::Silence => "stall",
+        Phase::Tool => "look",
+    };
+    let id = worker.submit(SubmitRequest::prompt(prompt)).unwrap();
+    match phase {
+        Phase::Headers | Phase::FirstToken => {
+            while asked(worker) == before {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        }
+        Phase::Stream | Phase::Silence => wait_for_text(worker, &id, 6).await,
+        Phase::Tool => called.notified().await,
+    }
+    id
+}
+
+fn disturb(worker: &Worker, fault: Fault) {
+    let sent = match fault {
+        Fault::Kill => Signal::KILL,
+        Fault::Term => Signal::TERM,
+        Fault::Stop => Signal::STOP,
+        Fault::Restart => return worker.restart(),
+    };
+    // While it is started again there may be none.
+    if let Some(id) = worker.status().pid {
+        // It may be gone since.
+        let _ =
+            rustix::process::kill_process(rustix::process::Pid::from_raw(id.cast_signed()).unwrap(), sent);
+    }
+}
