@@ -3,6 +3,7 @@
 pub(crate) mod fake;
 #[cfg(target_os = "linux")]
 mod real;
+mod restarts;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
