@@ -9,3 +9,4 @@ mod repetition;
 mod rules;
 mod text;
 mod together;
+mod written;
