@@ -154,7 +154,8 @@ mod tests {
 
     fn set(tools: &[(ToolKind, &str, &str)]) -> ToolSet {
         ToolSet::new(tools.iter().map(|(kind, name, description)| {
-            let definition = json!({"type": "function", "function": {"name": name, "description": description}});
+            let definition =
+                json!({"type": "function", "function": {"name": name, "description": description}});
             Arc::new(ToolEntry::new(*kind, definition, None).unwrap())
         }))
     }

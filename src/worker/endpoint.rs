@@ -265,7 +265,8 @@ mod tests {
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = other.accept().await {
                 let _ = stream.read(&mut [0; 4096]).await;
-                let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 13\r\n\r\n{\"jobs\": [1]}";
+                let answer =
+                    "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 13\r\n\r\n{\"jobs\": [1]}";
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });

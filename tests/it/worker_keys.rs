@@ -51,7 +51,10 @@ fn each_key_sets_its_own_member() {
         (":tool \"7s\"", &["tool: 7s,"]),
         (":total \"1h\"", &["total: Some(", "3600s,"]),
         // A timer as long as `:total` may end something.
-        (":total \"120s\" :stall \"120s\" :first-token \"120s\"", &["first_token: 120s,", "total: Some(", "120s,"]),
+        (
+            ":total \"120s\" :stall \"120s\" :first-token \"120s\"",
+            &["first_token: 120s,", "total: Some(", "120s,"],
+        ),
     ] {
         let (worker, findings) = worker(keys);
         let mut left = plain.clone();

@@ -1,7 +1,8 @@
 //! Which tools a body offers and demands, turn by turn, and in which form it is sent again.
 
 use deftool::chat::{
-    BodyForm, ChatRequest, Message, MessageToolCall, Swap, Swaps, classify_http_error, demands_call, next_swap,
+    BodyForm, ChatRequest, Message, MessageToolCall, Swap, Swaps, classify_http_error, demands_call,
+    next_swap,
 };
 use deftool::request::Fallback;
 use serde_json::{Value, json};
@@ -43,9 +44,8 @@ fn a_tool_is_forced_until_it_was_called_since_the_user_spoke() {
 
 #[test]
 fn what_demands_a_call() {
-    let allowed = |mode: &str| {
-        json!({"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [tool("f")]}})
-    };
+    let allowed =
+        |mode: &str| json!({"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [tool("f")]}});
     for (choice, demands) in [
         (json!("required"), true),
         (json!("any"), true),
@@ -72,7 +72,11 @@ fn a_refusal_that_another_form_would_not_mend_changes_none() {
         (400, "max_tokens is not supported", Some(Swap::UseMaxCompletionTokens)),
         (400, "max_tokens must be at least 16", None),
         (400, "max_tokens or max_completion_tokens must be at least 16", None),
-        (400, "max_tokens of 9 is out of range; use max_completion_tokens instead", Some(Swap::UseMaxCompletionTokens)),
+        (
+            400,
+            "max_tokens of 9 is out of range; use max_completion_tokens instead",
+            Some(Swap::UseMaxCompletionTokens),
+        ),
         // It stands there.
         (400, template, None),
         (503, "System role not supported", None),
@@ -89,7 +93,8 @@ fn calls_and_results_stay_together_in_every_form() {
         content: String::new(),
         tool_calls: vec![MessageToolCall::new(first, "f", "{}"), MessageToolCall::new(second, "g", "{}")],
     };
-    let result = |id: &str, text: &str| Message::Tool { tool_call_id: id.to_owned(), content: text.to_owned() };
+    let result =
+        |id: &str, text: &str| Message::Tool { tool_call_id: id.to_owned(), content: text.to_owned() };
     let messages = vec![user("one"), two("1", "2"), result("2", "of g"), result("1", "of f")];
     let plain = BodyForm { swaps: Swaps::default().with(Swap::PlainRoles), ..BodyForm::default() };
     let body = request(messages.clone(), &json!("auto")).encode_body(plain);
@@ -98,9 +103,16 @@ fn calls_and_results_stay_together_in_every_form() {
     let pairs = BodyForm { swaps: Swaps::default().with(Swap::CallPairs), ..BodyForm::default() };
     let stray = [messages, vec![result("3", "of nobody")]].concat();
     let body = request(stray, &json!("auto")).encode_body(pairs);
-    let contents: Vec<&str> =
-        body["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str()).collect();
-    assert_eq!(contents.iter().filter(|text| text.starts_with("of ")).collect::<Vec<_>>(), [&"of f", &"of g", &"of nobody"]);
+    let contents: Vec<&str> = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|message| message["content"].as_str())
+        .collect();
+    assert_eq!(
+        contents.iter().filter(|text| text.starts_with("of ")).collect::<Vec<_>>(),
+        [&"of f", &"of g", &"of nobody"]
+    );
     // One that calls again before its calls are answered keeps both.
     let twice = vec![user("one"), two("1", "2"), two("3", "4"), result("3", "c"), result("4", "d")];
     let body = request(twice, &json!("auto")).encode_body(plain);

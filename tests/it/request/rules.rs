@@ -575,41 +575,6 @@ fn times_are_counted_from_the_start_of_each_call() {
     assert_eq!((run.status().budget_left, run.status().tool_iterations), (7, 1));
 }
 
-/// A person's answer takes as long as it takes; the call begins with it.
-#[test]
-fn a_call_that_was_asked_about_is_timed_from_its_approval() {
-    let tools = tools();
-    let mut run = play().start();
-    run.next_step(&tools, &BiosV1);
-    run.on_event(ChatEvent::Ended { reply: says("").call("ask", json!({})).reply }, &tools, 100);
-    let Step::AnswerCalls(calls) = run.next_step(&tools, &BiosV1) else { panic!() };
-    let id = &calls[0].call.id;
-    run.on_approval(id, deftool::request::Approval::Allowed, 5_000);
-    run.on_tool_result(id, Ok(Value::Null), 5_030);
-    let finished = run.take_events().into_iter().find_map(|event| match event {
-        Event::ToolFinished { elapsed_ms, .. } => Some(elapsed_ms),
-        _ => None,
-    });
-    assert_eq!(finished, Some(30));
-}
-
-#[test]
-fn text_is_counted_in_characters() {
-    let tools = tools();
-    let mut run = play().start();
-    run.next_step(&tools, &BiosV1);
-    run.on_event(ChatEvent::Text { text: String::from("é日本") }, &tools, 1);
-    assert_eq!(run.status().text_chars, 3);
-}
-
-#[test]
-fn the_call_that_was_cut_is_named() {
-    let cut = says("").call("look", json!({})).malformed("get_weather", "{\"loc").status(ReplyStatus::CallTruncated);
-    assert!(play().run(&[cut]).failure().2.contains("a call of `get_weather`"));
-    let first = says("").malformed("get_weather", "{\"loc").call("look", json!({})).status(ReplyStatus::CallTruncated);
-    assert!(play().run(&[first]).failure().2.contains("a call of `get_weather`"));
-}
-
 #[test]
 fn ids_are_rewritten_where_they_are_odd_or_taken() {
     let mut first = says("").call("look", json!({})).call("look", json!({})).call("look", json!({}));

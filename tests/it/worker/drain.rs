@@ -283,7 +283,8 @@ async fn a_replay_keeps_no_slot_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     let server = Slots::default();
-    let worker = Worker::start(llama(1), echo(), server.transport([Reply::with([progress(), Piece::Silence])]));
+    let worker =
+        Worker::start(llama(1), echo(), server.transport([Reply::with([progress(), Piece::Silence])]));
     let recorder = Arc::new(Recorder::create(&path).unwrap());
     let request = SubmitRequest { recorder: Some(recorder.clone()), ..prompt() };
     let id = worker.submit(request).unwrap();

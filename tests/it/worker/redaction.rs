@@ -160,7 +160,12 @@ async fn no_line_of_a_recording_holds_a_secret_of_the_users() {
     };
     let cases = [
         ("a tool's details", vec![Answer::calls(&[("look", "{}")])], failing(), "tool_finished"),
-        ("a person's reason", vec![Answer::calls(&[("ask", "{}")]), Answer::text("fine")], asking(), "approval"),
+        (
+            "a person's reason",
+            vec![Answer::calls(&[("ask", "{}")]), Answer::text("fine")],
+            asking(),
+            "approval",
+        ),
         ("a failure", vec![Answer::error(400, &[], &format!("bad {SECRET}"))], echo(), "stopped"),
         ("a broken reply", vec![Answer::stream().delta(SECRET).then(Act::Reset)], echo(), "finished"),
         ("reasoning", vec![Answer::chunks(&[reasoning, delta("fine"), end("stop")])], echo(), "finished"),

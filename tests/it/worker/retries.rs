@@ -57,10 +57,9 @@ async fn waits_double_and_are_spread_by_a_quarter() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_loads_without_a_word_is_waited_for() {
     let began = Instant::now();
-    let transport =
-        Scripted::with_pages([Reply::error(503, "Loading model"), whole("fine")], move |_| {
-            if began.elapsed() < Duration::from_secs(60) { Look::Silent } else { Look::Seen(200, Value::Null) }
-        });
+    let transport = Scripted::with_pages([Reply::error(503, "Loading model"), whole("fine")], move |_| {
+        if began.elapsed() < Duration::from_secs(60) { Look::Silent } else { Look::Seen(200, Value::Null) }
+    });
     let mut config = config();
     config.server = Capabilities::of(Dialect::LlamaCpp);
     let ended = ask_for_hours(&Worker::start(config, echo(), transport)).await;
@@ -112,7 +111,8 @@ async fn what_requests_at_the_same_time_learn_is_kept_together() {
 #[tokio::test]
 async fn turns_share_a_connection() {
     let called = [call(0, "look", "{}"), end("tool_calls")];
-    let first = called.iter().fold(Answer::stream(), Answer::chunk).done().wait_ms(10).piece(": bye\n\n").end();
+    let first =
+        called.iter().fold(Answer::stream(), Answer::chunk).done().wait_ms(10).piece(": bye\n\n").end();
     let server = Server::script([first, Answer::text("fine")]);
     assert_eq!(ask(&worker(&server, config())).await.text(), "fine");
     assert_eq!((server.posts().len(), server.connections()), (2, 1));
