@@ -107,17 +107,6 @@ async fn what_requests_at_the_same_time_learn_is_kept_together() {
     assert_eq!(last["max_completion_tokens"], 20);
 }
 
-/// Some servers write a line or two behind `[DONE]`; read to its end, the connection is good for the next turn.
-#[tokio::test]
-async fn turns_share_a_connection() {
-    let called = [call(0, "look", "{}"), end("tool_calls")];
-    let first =
-        called.iter().fold(Answer::stream(), Answer::chunk).done().wait_ms(10).piece(": bye\n\n").end();
-    let server = Server::script([first, Answer::text("fine")]);
-    assert_eq!(ask(&worker(&server, config())).await.text(), "fine");
-    assert_eq!((server.posts().len(), server.connections()), (2, 1));
-}
-
 /// Its status says enough.
 #[tokio::test]
 async fn an_error_that_has_no_end_is_read_as_far_as_it_is_told() {

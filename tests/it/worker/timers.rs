@@ -7,7 +7,7 @@ use std::time::Duration;
 use deftool::chat::Capabilities;
 use deftool::request::{Event, FailReason};
 use deftool::spec::{Dialect, Timers};
-use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
+use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use deftool::worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -208,12 +208,11 @@ async fn tool_a_runner_has_a_little_longer_and_a_tool_as_long_as_it_says() {
         // Its own limit is 50 ms.
         ("slow", 40, Ok("seen")),
     ] {
-        let limit = Duration::from_millis(if tool == "slow" { 50 } else { 20 });
-        let runner = FakeTools(move |_: ToolCall, _| async move {
+        let runner = FakeTools(move |_: ToolCall, context: CallContext| async move {
             let took = Duration::from_millis(millis);
             sleep(took).await;
             let stopped = ToolError::new(ToolErrorKind::Timeout, "stopped in line 3");
-            if took < limit { Ok(Value::Null) } else { Err(stopped) }
+            if took < context.timeout.unwrap() { Ok(Value::Null) } else { Err(stopped) }
         });
         let replies = [called(tool), Reply::with([text("seen"), last()])];
         let config = with_timers(|timers| timers.tool = Duration::from_millis(20));

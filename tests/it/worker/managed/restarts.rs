@@ -10,14 +10,10 @@ use super::fake::{options, parent, runs, signal, wait_until_gone};
 use super::{reach, ready, say, start, stop};
 use crate::worker::bench::*;
 
-/// A server whose slot is looked at often after a stall, and a worker whose streams stall soon.
+/// A server whose slot may stay busy for `drain` after a stall, and a worker whose streams stall soon.
 async fn stalling(mut options: ServerOptions, drain: Duration) -> Worker {
-    options.limits.look = Duration::from_millis(50);
     options.limits.drain = drain;
-    let config = with_timers(|timers| {
-        timers.token_stall = Duration::from_millis(150);
-        timers.headers = Some(Duration::from_millis(150));
-    });
+    let config = with_timers(|timers| timers.token_stall = Duration::from_millis(150));
     let worker = Worker::start_managed(config, echo(), options);
     worker.ready().await.unwrap();
     worker
@@ -110,6 +106,8 @@ async fn work_for_one_stream_excuses_no_silence_of_two() {
     let worker = Worker::start_managed(config, echo(), options(""));
     worker.ready().await.unwrap();
     let reading = worker.submit(SubmitRequest::prompt("read 3000")).unwrap();
+    // The other is still open when this one's time is over.
+    tokio::time::sleep(Duration::from_millis(250)).await;
     let mute = worker.submit(SubmitRequest::prompt("mute")).unwrap();
     assert_eq!(finish(&worker, &reading).await.failed().0, FailReason::StallTimeout);
     worker.cancel(&mute);
@@ -122,7 +120,9 @@ async fn a_slot_that_was_idle_after_one_stall_has_all_its_time_after_the_next() 
     let folder = tempfile::tempdir().unwrap();
     let slots = folder.path().join("slots");
     std::fs::write(&slots, "idle").unwrap();
-    let worker = stalling(options(&format!("slots={}", slots.display())), Duration::from_secs(2)).await;
+    let mut options = options(&format!("slots={}", slots.display()));
+    options.limits.look = Duration::from_millis(50);
+    let worker = stalling(options, Duration::from_secs(2)).await;
     assert_eq!(say(&worker, "stall").await.failed().0, FailReason::StallTimeout);
     tokio::time::sleep(Duration::from_millis(2_200)).await;
     std::fs::write(&slots, "busy").unwrap();
@@ -143,6 +143,8 @@ async fn a_slot_that_stays_busy_is_not_excused_by_further_stalls() {
             break;
         }
         say(&worker, "stall").await;
+        // No stream is open while the slot is looked at.
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     reach(&worker, |status| status.restarts == 1).await;
     stop(worker).await;
@@ -150,7 +152,11 @@ async fn a_slot_that_stays_busy_is_not_excused_by_further_stalls() {
 
 #[tokio::test]
 async fn a_slot_that_is_busy_with_a_request_that_got_no_headers_is_freed_by_a_restart() {
-    let worker = stalling(options("slots=busy"), Duration::from_millis(300)).await;
+    let mut options = options("slots=busy");
+    options.limits.drain = Duration::from_millis(300);
+    let config = with_timers(|timers| timers.headers = Some(Duration::from_millis(300)));
+    let worker = Worker::start_managed(config, echo(), options);
+    worker.ready().await.unwrap();
     assert_eq!(say(&worker, "hang").await.failed().0, FailReason::HeadersTimeout);
     reach(&worker, |status| status.restarts == 1).await;
     stop(worker).await;
