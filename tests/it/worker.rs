@@ -11,6 +11,7 @@ mod ends;
 #[cfg(unix)]
 pub(crate) mod managed;
 mod misbehaviours;
+mod pace;
 mod recorded;
 mod redaction;
 mod replay;

@@ -97,30 +97,4 @@ mod tests {
         drop(held);
         assert!(is_port_free(port) && port_holder(port).is_none());
     }
-    /// Who held a port before the server began is not the server.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn whose_a_listener_is_hangs_on_its_group_and_its_age() {
-        use std::os::unix::process::CommandExt as _;
-
-        let held = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = held.local_addr().unwrap().port();
-        let own = process(std::process::id()).unwrap();
-        assert_eq!(whose(port, own.group), Whose::Ours);
-        // Its beginning is counted in ticks of 10 ms.
-        let mut server = loop {
-            let mut child = std::process::Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
-            if process(child.id()).is_some_and(|stat| stat.began > own.began) {
-                break child;
-            }
-            child.kill().unwrap();
-            child.wait().unwrap();
-        };
-        assert_eq!(whose(port, server.id()), Whose::Another(own.id));
-        drop(held);
-        assert_eq!(whose(port, server.id()), Whose::Untold);
-        server.kill().unwrap();
-        server.wait().unwrap();
-        assert_eq!(whose(port, server.id()), Whose::Untold);
-    }
 }

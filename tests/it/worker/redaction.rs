@@ -34,11 +34,6 @@ async fn every_secret_of_an_endpoint_is_redacted_however_it_is_cut() {
         ("a shorter one is no secret", echoed(plain, Some("k-4"), "it is k-4.").await, "it is k-4."),
         ("a placeholder", echoed(plain, Some("None"), "None of it").await, "None of it"),
         ("a placeholder", echoed(plain, Some("OLLAMA"), "OLLAMA, ollama").await, "OLLAMA, ollama"),
-        (
-            "slashes that JSON escapes",
-            echoed(plain, Some("key/with/slashes"), r"key\/with\/slashes").await,
-            "[redacted]",
-        ),
         ("the password", echoed(user, None, "me:hunter2hunter2@").await, "me:[redacted]@"),
         ("a signature", echoed(signed, None, "sig=s1gnature-0123&").await, "sig=[redacted]&"),
         (
@@ -54,6 +49,16 @@ async fn every_secret_of_an_endpoint_is_redacted_however_it_is_cut() {
     ] {
         assert_eq!(text, redacted, "{name}");
     }
+}
+
+/// As many servers write JSON.
+#[tokio::test]
+async fn a_key_whose_slashes_are_escaped_is_redacted() {
+    let escaped = event(&delta("it is key/with/slashes")).replace('/', "\\/");
+    let server =
+        Server::script([Answer::stream().piece(escaped).chunk(&end("stop")).done().end().byte_by_byte()]);
+    let worker = Worker::start(config(), echo(), http(&server.endpoint(), Some("key/with/slashes")));
+    assert_eq!(ask(&worker).await.text(), "it is [redacted]");
 }
 
 /// What could begin the key is held back until the next read; at the end it is text.

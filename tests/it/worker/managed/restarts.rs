@@ -8,6 +8,7 @@ use rustix::process::Signal;
 
 use super::fake::{options, parent, runs, signal, wait_until_gone};
 use super::{reach, ready, say, start, stop};
+use crate::support::server::{Answer, Server};
 use crate::worker::bench::*;
 
 /// A server whose slot may stay busy for `drain` after a stall, and a worker whose streams stall soon.
@@ -40,6 +41,26 @@ async fn why_it_does_not_start_is_what_it_answered_last_and_once_is_enough() {
         stop(worker).await;
     }
     assert_eq!(std::fs::read_to_string(&count).unwrap(), "start\n", "it is not tried again");
+}
+
+/// Who has its port answers as well as it would.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_answer_of_a_process_that_was_there_before_is_not_the_servers() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let command = ["sleep", "100"].map(String::from).to_vec();
+    let mut options = ServerOptions { command, port: Some(address.port()), ..options("") };
+    options.limits.start = Duration::from_secs(2);
+    let worker = start(options);
+    reach(&worker, |status| status.pid.is_some()).await;
+    let _other =
+        Server::answering_at(&address.to_string(), |_, _| Answer::whole(200, &[], r#"{"data": []}"#));
+    let reason = worker.ready().await.unwrap_err().reason.unwrap();
+    let told = format!("(an answer of process {}, which has port {})", std::process::id(), address.port());
+    assert!(reason.contains(&told), "{reason}");
+    stop(worker).await;
 }
 
 #[tokio::test]
