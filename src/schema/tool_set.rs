@@ -147,3 +147,38 @@ impl ToolSet {
         &self.digest
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(tools: &[(ToolKind, &str, &str)]) -> ToolSet {
+        ToolSet::new(tools.iter().map(|(kind, name, description)| {
+            let definition =
+                json!({"type": "function", "function": {"name": name, "description": description}});
+            Arc::new(ToolEntry::new(*kind, definition, None).unwrap())
+        }))
+    }
+
+    #[test]
+    fn of_two_tools_of_a_name_the_first_stays() {
+        let tools = set(&[(ToolKind::Normal, "a", "first"), (ToolKind::Exit, "a", "second")]);
+        assert_eq!(tools.get("a").map(|tool| tool.kind), Some(ToolKind::Normal));
+        assert_eq!((tools.iter().count(), tools.definitions(|_| true).len()), (1, 1));
+    }
+
+    #[test]
+    fn the_digest_tells_every_difference() {
+        let of = |kind, name, description| set(&[(kind, name, description)]).digest().to_owned();
+        let digest = of(ToolKind::Normal, "a", "b");
+        assert_eq!(digest, of(ToolKind::Normal, "a", "b"));
+        for other in [
+            of(ToolKind::Exit, "a", "b"),
+            of(ToolKind::Normal, "c", "b"),
+            of(ToolKind::Normal, "a", "c"),
+            set(&[]).digest().to_owned(),
+        ] {
+            assert_ne!(digest, other);
+        }
+    }
+}

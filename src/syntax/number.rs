@@ -155,6 +155,8 @@ mod tests {
             ("#x1F", Some(Number::Integer(31))),
             ("#b-101", Some(Number::Integer(-5))),
             ("#24r1k", Some(Number::Integer(44))),
+            ("#36rZ", Some(Number::Integer(35))),
+            ("#37r1", None),
             ("#b12", None),
             ("0.0e+NaN", None),
         ] {

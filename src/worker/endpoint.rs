@@ -258,6 +258,23 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_program_at_a_usual_place_that_is_no_model_server_is_passed_over() {
+        let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = format!("http://{}/v1", other.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = other.accept().await {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let answer =
+                    "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 13\r\n\r\n{\"jobs\": [1]}";
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        let (base, _) = somebody().await;
+        let found = find(EndpointOptions::default(), &[place, base.clone()]).await.unwrap();
+        assert_eq!(found.base, base);
+    }
+
     #[test]
     fn the_usual_places_are_known_whole() {
         for (url, is_one) in [

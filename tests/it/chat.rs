@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod damage;
+mod errors;
 mod limits;
+mod offers;
 mod read;
 mod recorded;
 mod said;

@@ -55,5 +55,6 @@ mod trust;
 mod types;
 mod values;
 mod worker;
+mod worker_keys;
 mod worker_rules;
 mod write;

@@ -10,3 +10,5 @@ mod repetition;
 mod rules;
 mod text;
 mod together;
+mod told;
+mod written;

@@ -346,3 +346,23 @@ fn hostile_values_end() {
     restore(&parameters, &mut arguments);
     assert!(arguments["x"].is_object());
 }
+
+/// A null stands for an absent property only where that may be absent, and in the branch that the value was written under.
+#[test]
+fn only_a_null_that_stands_for_nothing_goes() {
+    let required = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
+    let branches = json!({"type": "object", "properties": {"v": {"anyOf": [
+        {"type": "object", "properties": {"a": {"type": "string"}}},
+        {"type": "object", "properties": {"b": {"type": "string"}, "c": {"type": "integer"}}}
+    ]}}});
+    for (parameters, written, meant) in [
+        (&required, json!({"a": null}), json!({"a": null})),
+        (&branches, json!({"v": {"a": null}}), json!({"v": {}})),
+        (&branches, json!({"v": {"b": "x", "c": null}}), json!({"v": {"b": "x"}})),
+        (&branches, json!({"v": null}), json!({})),
+    ] {
+        let mut arguments = written.clone();
+        restore(parameters, &mut arguments);
+        assert_eq!(arguments, meant, "{written}");
+    }
+}

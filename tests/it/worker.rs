@@ -11,9 +11,12 @@ mod ends;
 #[cfg(unix)]
 pub(crate) mod managed;
 mod misbehaviours;
+mod pace;
 mod recorded;
+mod redaction;
 mod replay;
 mod responses;
+mod retries;
 mod scripted;
 mod secrets;
 mod servers_page;

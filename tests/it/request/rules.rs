@@ -327,6 +327,9 @@ fn finish_reasons() {
     let mut long = says("and so");
     long.reply.finish_reason = Some(String::from("length"));
     assert_eq!(play().run(&[long]).outcome.finish_reason, FinishReason::MaxTokens);
+    let mut other = says("and so");
+    other.reply.finish_reason = Some(String::from("max_tokens"));
+    assert_eq!(play().run(&[other]).outcome.finish_reason, FinishReason::MaxTokens);
     let mut none = says("x");
     none.reply.finish_reason = None;
     assert_eq!(play().run(&[none]).outcome.finish_reason, FinishReason::Stop);

@@ -115,6 +115,18 @@ fn what_is_never_executed() {
     }
 }
 
+/// What is thought may be anything, known as a thought or only at its end.
+#[test]
+fn a_call_that_is_broken_in_thinking_fails_nothing() {
+    let broken = "<tool_call>{'name': 'look'}</tool_call>";
+    for text in [format!("<think>{broken}</think>\nHello"), format!("{broken}\nso I thought</think>\nHello")]
+    {
+        let played = play().run(&[says(&text)]);
+        assert_eq!(played.outcome.state, FinalState::Completed, "{text:?} {:?}", played.outcome);
+        assert_eq!(played.outcome.text, text);
+    }
+}
+
 #[test]
 fn what_is_executed() {
     let texts = [

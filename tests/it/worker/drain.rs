@@ -7,8 +7,8 @@ use std::time::Duration;
 use deftool::chat::Capabilities;
 use deftool::spec::Dialect;
 use deftool::worker::{
-    EndpointOptions, Evidence, Look, Page, SubmitError, SubmitRequest, Transport, Worker, WorkerConfig,
-    find_endpoint,
+    EndpointOptions, Evidence, Look, Page, Recorder, Recording, ReplayTransport, SubmitError, SubmitRequest,
+    Transport, Worker, WorkerConfig, find_endpoint,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -254,6 +254,49 @@ async fn a_worker_that_is_stopped_waits_for_no_slot() {
     sleep(Duration::from_millis(1)).await;
     assert_eq!(worker.draining(), 0);
     assert!(worker.result(&id).is_ok());
+}
+
+/// Whoever waits for the last of them is told, and whoever waits in the queue gets the slot.
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_became_idle_goes_to_whoever_waits() {
+    let server = Slots::default();
+    server.set(&[true]);
+    let config = WorkerConfig { queue: 1, ..llama(1) };
+    let worker = Worker::start(config, echo(), server.transport([Reply::silent(), whole()]));
+    begin_and_cancel(&worker).await;
+    let queued = worker.submit(prompt()).unwrap();
+    let waiting = tokio::spawn({
+        let worker = worker.clone();
+        async move { worker.drained().await }
+    });
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!((worker.in_flight(), worker.queued(), worker.draining()), (0, 1, 1));
+    assert!(!waiting.is_finished());
+    server.set(&[false]);
+    tokio::time::timeout(Duration::from_secs(2), waiting).await.expect("it is told").unwrap();
+    assert_eq!(finish(&worker, &queued).await.text(), "fine");
+}
+
+/// There is no server behind a recording.
+#[tokio::test(start_paused = true)]
+async fn a_replay_keeps_no_slot_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let server = Slots::default();
+    let worker =
+        Worker::start(llama(1), echo(), server.transport([Reply::with([progress(), Piece::Silence])]));
+    let recorder = Arc::new(Recorder::create(&path).unwrap());
+    let request = SubmitRequest { recorder: Some(recorder.clone()), ..prompt() };
+    let id = worker.submit(request).unwrap();
+    sleep(Duration::from_secs(1)).await;
+    worker.cancel(&id);
+    finish(&worker, &id).await;
+    recorder.close().unwrap();
+    let recording = Recording::read(&path).unwrap();
+    let replay = Worker::replay(llama(1), echo(), Arc::new(ReplayTransport::new(recording, false)));
+    let id = replay.submit(SubmitRequest::default()).unwrap();
+    finish(&replay, &id).await;
+    assert_eq!((replay.in_flight(), replay.draining()), (0, 0));
 }
 
 /// Over a socket: the page is asked beside the API, with the key.

@@ -135,7 +135,7 @@ async fn siblings_of_a_failed_call_are_gone_before_the_end_is_told() {
     assert!(was_gone, "the end was told while a sibling was there");
 }
 
-fn asking() -> Arc<Toolbox> {
+pub(super) fn asking() -> Arc<Toolbox> {
     let function = json!({"name": "ask", "description": "ask", "parameters": {"type": "object"}});
     let definition = json!({"type": "function", "function": function});
     let mut entry = ToolEntry::new(ToolKind::Normal, definition, None).unwrap();

@@ -5,6 +5,7 @@ mod chaos;
 pub(crate) mod fake;
 #[cfg(target_os = "linux")]
 mod real;
+mod restarts;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -73,7 +73,7 @@ fn parallel() -> WorkerConfig {
 }
 
 /// Plays the file with these options; what was said, and what differed.
-async fn play(
+pub(super) async fn play(
     path: &Path,
     config: WorkerConfig,
     tools: Arc<dyn ToolSource>,
@@ -358,7 +358,7 @@ async fn a_paced_replay_takes_the_time_that_the_recording_took() {
 }
 
 /// Five minutes of a model that takes its time, and of a tool that does.
-fn slow_recording() -> String {
+pub(super) fn slow_recording() -> String {
     let body = |content: &str| json!({"model": "m", "messages": [{"role": "user", "content": content}], "stream": true});
     let frame = |value: Value| format!("data: {value}\n\n");
     let session = json!({"record": "session", "version": 2, "request_id": "req_1", "job_name": "", "worker": "default",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use deftool::chat::Capabilities;
 use deftool::request::{Event, FailReason};
 use deftool::spec::{Dialect, Timers};
-use deftool::tool::ToolCall;
+use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use deftool::worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -193,6 +193,34 @@ async fn tool_one_call_and_the_tools_own_limit_wins() {
             "{:?}",
             started.elapsed()
         );
+    }
+}
+
+/// A runner that stops its call itself says where; a tool may take longer than others of its worker.
+#[tokio::test(start_paused = true)]
+async fn tool_a_runner_has_a_little_longer_and_a_tool_as_long_as_it_says() {
+    let called =
+        |tool: &str| Reply::with([Piece::Bytes(event(&crate::support::server::call(0, tool, "{}"))), last()]);
+    for (tool, millis, end) in [
+        ("look", 10, Ok("seen")),
+        ("look", 500, Err("look: stopped in line 3")),
+        ("look", 5_000, Err("look: no result within 0.02 s")),
+        // Its own limit is 50 ms.
+        ("slow", 40, Ok("seen")),
+    ] {
+        let runner = FakeTools(move |_: ToolCall, context: CallContext| async move {
+            let took = Duration::from_millis(millis);
+            sleep(took).await;
+            let stopped = ToolError::new(ToolErrorKind::Timeout, "stopped in line 3");
+            if took < context.timeout.unwrap() { Ok(Value::Null) } else { Err(stopped) }
+        });
+        let replies = [called(tool), Reply::with([text("seen"), last()])];
+        let config = with_timers(|timers| timers.tool = Duration::from_millis(20));
+        let ended = ask(&Worker::start(config, toolbox(runner), Scripted::new(replies))).await;
+        match end {
+            Ok(text) => assert_eq!(ended.text(), text, "{tool} {millis}"),
+            Err(detail) => assert_eq!(ended.failed().2, detail, "{tool} {millis}"),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use deftool::spec::ServerSpec;
@@ -42,6 +43,9 @@ pub(super) fn options(told: &str) -> ServerOptions {
     options.limits.restarts.first_delay = Duration::from_millis(20);
     options
 }
+
+/// It computes for nobody, and says that it is busy.
+static SPINS: AtomicBool = AtomicBool::new(false);
 
 #[test]
 #[ignore = "other tests start it as their server"]
@@ -88,7 +92,15 @@ fn serve() {
     }
     let load = Duration::from_millis(number("load").unwrap_or_default());
     let status = number("models").unwrap_or(200) as u16;
-    let slots = word("slots").map(|slots| slots == "busy");
+    // In a file where a test changes it.
+    let slots = word("slots").map(str::to_owned);
+    let slots = move || {
+        let told = slots.as_ref()?;
+        let in_file = std::fs::read_to_string(told).ok();
+        Some(in_file.unwrap_or_else(|| told.clone()) == "busy")
+    };
+    let (is_moody, asked_for_models) = (word("moody").is_some(), AtomicUsize::new(0));
+    let leaked = word("leak").map(|name| std::env::var(name).unwrap());
     let is_deaf = word("deaf").is_some();
     let started = Instant::now();
     let address = format!("{}:{port}", Ipv4Addr::LOCALHOST);
@@ -99,15 +111,22 @@ fn serve() {
         }
         match asked.line.split(' ').nth(1).unwrap_or_default() {
             "/v1/models" if started.elapsed() < load => Answer::error(503, &[], "Loading model"),
-            "/v1/models" if status != 200 => Answer::error(status, &[], "no"),
+            "/v1/models" if status != 200 => Answer::error(status, &[], leaked.as_deref().unwrap_or("no")),
+            "/v1/models" if SPINS.load(Ordering::SeqCst) => Answer::error(503, &[], "busy"),
+            "/v1/models" if is_moody && asked_for_models.fetch_add(1, Ordering::SeqCst) % 3 > 0 => {
+                Answer::error(503, &[], "not now")
+            }
             "/v1/models" => {
                 let models = json!({"object": "list", "data": [{"id": "fake", "owned_by": "test"}]});
                 Answer::whole(200, &[("content-type", "application/json")], &models.to_string())
             }
-            "/slots" if slots.is_some() => {
-                let all = json!([{"id": 0, "is_processing": slots == Some(true)}]);
-                Answer::whole(200, &[("content-type", "application/json")], &all.to_string())
-            }
+            "/slots" => match slots() {
+                Some(is_busy) => {
+                    let all = json!([{"id": 0, "is_processing": is_busy}]);
+                    Answer::whole(200, &[("content-type", "application/json")], &all.to_string())
+                }
+                None => Answer::error(404, &[], "no such page"),
+            },
             "/v1/chat/completions" => {
                 if logs {
                     eprintln!("asked {}", asked.contents("user").pop().unwrap_or_default());
@@ -158,6 +177,15 @@ fn reply(asked: &Received) -> Answer {
         ("drip", _) => (0..20_000).fold(begun(), |answer, _| answer.delta("x ").wait_ms(2)),
         ("stall", _) => begun().then(Act::Silence),
         ("mute", _) => Answer::stream().then(Act::Silence),
+        ("spin", _) => {
+            SPINS.store(true, Ordering::SeqCst);
+            std::thread::spawn(|| {
+                loop {
+                    std::hint::black_box((0..1000).fold(1_u64, |a, b| a.wrapping_mul(b | 1)));
+                }
+            });
+            Answer::text("spinning")
+        }
         ("read", time) => {
             let time = ms(time);
             let read = move || {

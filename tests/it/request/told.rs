@@ -1,0 +1,48 @@
+//! What can be told of a request: times, counts, names.
+
+use deftool::chat::{ChatEvent, ReplyStatus};
+use deftool::request::{Approval, BiosV1, Event, Step};
+use serde_json::{Value, json};
+
+use super::play::{play, says, tools};
+
+/// A person's answer takes as long as it takes; the call begins with it.
+#[test]
+fn a_call_that_was_asked_about_is_timed_from_its_approval() {
+    let tools = tools();
+    let mut run = play().start();
+    run.next_step(&tools, &BiosV1);
+    run.on_event(ChatEvent::Ended { reply: says("").call("ask", json!({})).reply }, &tools, 100);
+    let Step::AnswerCalls(calls) = run.next_step(&tools, &BiosV1) else { panic!() };
+    let id = &calls[0].call.id;
+    run.on_approval(id, Approval::Allowed, 5_000);
+    run.on_tool_result(id, Ok(Value::Null), 5_030);
+    let finished = run.take_events().into_iter().find_map(|event| match event {
+        Event::ToolFinished { elapsed_ms, .. } => Some(elapsed_ms),
+        _ => None,
+    });
+    assert_eq!(finished, Some(30));
+}
+
+#[test]
+fn text_is_counted_in_characters() {
+    let tools = tools();
+    let mut run = play().start();
+    run.next_step(&tools, &BiosV1);
+    run.on_event(ChatEvent::Text { text: String::from("é日本") }, &tools, 1);
+    assert_eq!(run.status().text_chars, 3);
+}
+
+#[test]
+fn the_call_that_was_cut_is_named() {
+    let cut = says("")
+        .call("look", json!({}))
+        .truncated("get_weather", "{\"loc")
+        .status(ReplyStatus::CallTruncated { is_over: true });
+    assert!(play().run(&[cut]).failure().2.contains("a call of `get_weather`"));
+    let first = says("")
+        .truncated("get_weather", "{\"loc")
+        .call("look", json!({}))
+        .status(ReplyStatus::CallTruncated { is_over: true });
+    assert!(play().run(&[first]).failure().2.contains("a call of `get_weather`"));
+}

@@ -1,0 +1,213 @@
+//! Secrets beside the API key, and at the edges: what a server echoes of its endpoint's URL, several secrets at once, the end
+//! of a body, and every line of a recording that may hold a secret of the user's.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use deftool::chat::Api;
+use deftool::request::{Approval, Event};
+use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
+use deftool::worker::{Recorder, Secrets, SubmitRequest, Worker};
+use serde_json::{Value, json};
+
+use super::bench::*;
+use super::ends::asking;
+use super::responses;
+use crate::support::server::{Act, Answer, Server, delta, event, finish as end};
+
+/// The text of a reply that echoes `said` to a worker of this endpoint and key, a byte at a time.
+async fn echoed(endpoint: impl Fn(&str) -> String, key: Option<&str>, said: &str) -> String {
+    let server = Server::script([Answer::text(said).byte_by_byte()]);
+    let worker = Worker::start(config(), echo(), http(&endpoint(&server.endpoint()), key));
+    ask(&worker).await.text().to_owned()
+}
+
+#[tokio::test]
+async fn every_secret_of_an_endpoint_is_redacted_however_it_is_cut() {
+    let plain = |base: &str| base.to_owned();
+    let user = |base: &str| base.replace("http://", "http://me:hunter2hunter2@");
+    let signed = |base: &str| format!("{base}?sig=s1gnature-0123");
+    let encoded = |base: &str| format!("{base}?api_key=left%2Fright");
+    let two = |base: &str| format!("{base}?sig=ab-secret-2");
+    for (name, text, redacted) in [
+        ("a key of four bytes", echoed(plain, Some("k-42"), "it is k-42.").await, "it is [redacted]."),
+        ("a shorter one is no secret", echoed(plain, Some("k-4"), "it is k-4.").await, "it is k-4."),
+        ("a placeholder", echoed(plain, Some("None"), "None of it").await, "None of it"),
+        ("a placeholder", echoed(plain, Some("OLLAMA"), "OLLAMA, ollama").await, "OLLAMA, ollama"),
+        ("the password", echoed(user, None, "me:hunter2hunter2@").await, "me:[redacted]@"),
+        ("a signature", echoed(signed, None, "sig=s1gnature-0123&").await, "sig=[redacted]&"),
+        (
+            "a value as it was sent, and as it is meant",
+            echoed(encoded, None, "left%2Fright left/right").await,
+            "[redacted] [redacted]",
+        ),
+        (
+            "two that begin alike",
+            echoed(two, Some("aab-secret-1"), "aab-secret-1 ab-secret-2 aab-secret-3").await,
+            "[redacted] [redacted] aab-secret-3",
+        ),
+    ] {
+        assert_eq!(text, redacted, "{name}");
+    }
+}
+
+/// As many servers write JSON.
+#[tokio::test]
+async fn a_key_whose_slashes_are_escaped_is_redacted() {
+    let escaped = event(&delta("it is key/with/slashes")).replace('/', "\\/");
+    let server =
+        Server::script([Answer::stream().piece(escaped).chunk(&end("stop")).done().end().byte_by_byte()]);
+    let worker = Worker::start(config(), echo(), http(&server.endpoint(), Some("key/with/slashes")));
+    assert_eq!(ask(&worker).await.text(), "it is [redacted]");
+}
+
+/// What could begin the key is held back until the next read; at the end it is text.
+#[tokio::test]
+async fn the_end_of_a_body_that_begins_like_the_key_is_told() {
+    for answer in [
+        Answer::whole(400, &[], "no such models"),
+        Answer::head(400, &[]).piece("no such models").then(Act::Reset),
+    ] {
+        let server = Server::script([answer]);
+        let worker = Worker::start(config(), echo(), http(&server.endpoint(), Some("sk-0123456789")));
+        let ended = ask(&worker).await;
+        let (.., detail, _) = ended.failed();
+        assert!(detail.ends_with("HTTP 400: no such models"), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_spelled_a_character_at_a_time_is_never_completed() {
+    const KEY: &str = "sk-proj-0123456789abcdef";
+    for member in ["content", "reasoning_content"] {
+        let letter = |letter: char| json!({"choices": [{"index": 0, "delta": {member: letter.to_string()}}]});
+        let mut chunks: Vec<Value> = KEY.chars().map(letter).collect();
+        chunks.push(end("stop"));
+        let server = Server::script([Answer::chunks(&chunks)]);
+        let ended = ask(&Worker::start(config(), echo(), http(&server.endpoint(), Some(KEY)))).await;
+        let (.., detail, _) = ended.failed();
+        assert!(detail.contains("sent the API key back"), "{member}: {detail}");
+        let shown = ended.outcome.reasoning.clone().unwrap_or_default() + &ended.outcome.text;
+        assert!(!shown.contains(KEY), "{member}: {shown}");
+    }
+}
+
+/// What was passed over is named in a warning.
+#[tokio::test]
+async fn an_item_that_is_called_like_the_key_is_not_named() {
+    const KEY: &str = "abcdef0123456789";
+    let item = json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": KEY}});
+    let escaped = event(&item).replace("abcdef", "\\u0061bcdef");
+    let said = event(&responses::said("fine"));
+    let answer = Answer::stream().piece(escaped).piece(said).piece(event(&responses::completed())).end();
+    let server = Server::script([answer]);
+    let mut config = config();
+    config.api = Api::Responses;
+    let ended = ask(&Worker::start(config, echo(), http(&server.endpoint(), Some(KEY)))).await;
+    let told: Vec<String> = ended.events.iter().map(|event| json!(event).to_string()).collect();
+    assert!(!told.concat().contains(KEY), "{told:?}");
+    assert!(ended.failed().2.contains("sent the API key back"), "{told:?}");
+}
+
+fn secrets(values: &[&str], patterns: &[&str]) -> Secrets {
+    let mut secrets = Secrets::default();
+    values.iter().for_each(|value| secrets.add_value(value));
+    patterns.iter().for_each(|pattern| secrets.add_pattern(pattern).unwrap());
+    secrets
+}
+
+/// Begins a request that is recorded without `secrets`.
+fn submit(worker: &Worker, path: &Path, secrets: Secrets, prompt: &str) -> (Arc<Recorder>, String) {
+    let recorder = Arc::new(Recorder::create(path).unwrap().without_secrets(secrets));
+    let request = SubmitRequest { recorder: Some(recorder.clone()), ..SubmitRequest::prompt(prompt) };
+    let id = worker.submit(request).unwrap();
+    (recorder, id)
+}
+
+#[tokio::test]
+async fn a_secret_is_found_in_every_form_and_goes_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let server = Server::script([Answer::text("fine")]);
+    let worker = worker(&server, config());
+    for (values, patterns, prompt, expected) in [
+        (&["abc123"][..], &[][..], "x abc123 y", "x [redacted-1] y"),
+        (&["abc12"], &[], "x abc12 y", "x abc12 y"),
+        (&["  hunter22\n"], &[], "x hunter22 y", "x [redacted-1] y"),
+        // One within the other, and two that overlap.
+        (&["hunter2-and-more", "ter2-and"], &[], "x hunter2-and-more y", "x [redacted-1] y"),
+        (&["one-two", "two-three"], &[], "x one-two-three y", "x [redacted-1] y"),
+        // Base64 in both alphabets.
+        (&["~~~???>>>"], &[], "fn5+Pz8/Pj4+ fn5-Pz8_Pj4-", "[redacted-1] [redacted-1]"),
+        // A mark stays the mark that it is.
+        (&[], &[r"pin=(\S+)"], "pin=[redacted-7] pin=4711", "pin=[redacted-7] pin=[redacted-1]"),
+    ] {
+        let (recorder, id) = submit(&worker, &path, secrets(values, patterns), prompt);
+        finish(&worker, &id).await;
+        recorder.close().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let session: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        assert_eq!(session["conversation"][0]["content"], expected, "{values:?} {patterns:?}");
+    }
+}
+
+/// A secret stands where no model or server wrote it: in what a tool, a person or the engine says.
+#[tokio::test]
+async fn no_line_of_a_recording_holds_a_secret_of_the_users() {
+    const SECRET: &str = "hunter2-and-more";
+    let folder = tempfile::tempdir().unwrap();
+    let reasoning = json!({"choices": [{"index": 0, "delta": {"reasoning_content": SECRET}}]});
+    let failing = || {
+        toolbox(FakeTools(|_: ToolCall, _| async {
+            let details = Some(format!("scripts/look.lua:2: {SECRET}"));
+            Err(ToolError { details, ..ToolError::new(ToolErrorKind::Script, format!("no {SECRET}")) })
+        }))
+    };
+    let cases = [
+        ("a tool's details", vec![Answer::calls(&[("look", "{}")])], failing(), "tool_finished"),
+        (
+            "a person's reason",
+            vec![Answer::calls(&[("ask", "{}")]), Answer::text("fine")],
+            asking(),
+            "approval",
+        ),
+        ("a failure", vec![Answer::error(400, &[], &format!("bad {SECRET}"))], echo(), "stopped"),
+        ("a broken reply", vec![Answer::stream().delta(SECRET).then(Act::Reset)], echo(), "finished"),
+        ("reasoning", vec![Answer::chunks(&[reasoning, delta("fine"), end("stop")])], echo(), "finished"),
+    ];
+    for (name, answers, tools, line) in cases {
+        let path = folder.path().join("r.jsonl");
+        let server = Server::script(answers);
+        let worker = Worker::start(config(), tools, http(&server.endpoint(), None));
+        let (recorder, id) = submit(&worker, &path, secrets(&[SECRET], &[]), "hello");
+        let mut events = worker.events(&id, 0).unwrap();
+        while let Some(event) = events.next().await {
+            if let Event::Approval { id: call, answer: None, .. } = &*event {
+                let reason = format!("the password is {SECRET}");
+                assert!(worker.approve(&id, call, Approval::Refused { reason }));
+            }
+        }
+        finish(&worker, &id).await;
+        recorder.close().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let recorded = format!("{{\"record\":\"{line}\"");
+        let has_mark = |row: &str| row.starts_with(&recorded) && row.contains("[redacted-1]");
+        assert!(text.lines().any(has_mark), "{name}: {text}");
+        assert!(!text.contains(SECRET), "{name}: {text}");
+    }
+}
+
+/// The pieces of a reply wait for its end where the user has secrets; what ends first is the session, now and then.
+#[tokio::test]
+async fn a_recording_that_is_closed_in_the_middle_of_a_reply_holds_what_came() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
+    let worker = worker(&server, config());
+    let (recorder, id) = submit(&worker, &path, secrets(&["hunter22"], &[]), "hello");
+    wait_for_text(&worker, &id, 6).await;
+    recorder.close().unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("so far"), "{text}");
+    worker.cancel(&id);
+}

@@ -1,0 +1,183 @@
+//! How long is waited between two tries, what the waits hang on, and what a worker keeps of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use deftool::chat::{Capabilities, Message};
+use deftool::spec::Dialect;
+use deftool::worker::{Look, Origin, SubmitRequest, Worker, WorkerConfig};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::bench::*;
+use super::scripted::{Piece, Reply, Scripted};
+use crate::support::server::{Act, Answer, Server, call, delta, event, finish as end};
+
+fn whole(text: &str) -> Reply {
+    Reply::with([Piece::Bytes(event(&delta(text)) + &event(&end("stop")) + "data: [DONE]\n\n"), Piece::End])
+}
+
+/// A request whose waits are spread by `seed`.
+fn seeded(seed: u64) -> SubmitRequest {
+    let origin = Origin {
+        request_id: format!("req_{seed}"),
+        submitted_at_ms: 1,
+        zone: String::from("UTC"),
+        local_time: String::from("2026-01-01 00:00"),
+        id_seed: seed,
+    };
+    SubmitRequest { origin: Some(origin), ..SubmitRequest::prompt("hello") }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_double_and_are_spread_by_a_quarter() {
+    let busy = || Reply::error(429, "busy");
+    let mut delays = vec![Vec::new(); 3];
+    for seed in 0..50 {
+        let replies = [busy(), busy(), busy(), whole("fine")];
+        let worker = Worker::start(config(), echo(), Scripted::new(replies));
+        let id = worker.submit(seeded(seed)).unwrap();
+        let ended = finish_within(&worker, &id, Duration::from_secs(60)).await;
+        assert_eq!(ended.text(), "fine");
+        for (delays, (_, delay, _)) in delays.iter_mut().zip(ended.retries()) {
+            delays.push(delay);
+        }
+    }
+    for (delays, middle) in delays.iter().zip([500, 1000, 2000]) {
+        let (least, most) = (middle * 3 / 4, middle * 5 / 4);
+        assert!(delays.iter().all(|delay| (least..=most).contains(delay)), "{middle}: {delays:?}");
+        // So that many who were refused together do not come back together.
+        let spread = delays.iter().max().unwrap() - delays.iter().min().unwrap();
+        assert!(spread > middle / 4, "{middle}: {delays:?}");
+    }
+}
+
+/// A server that loads its model may be too busy to say so.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_loads_without_a_word_is_waited_for() {
+    let began = Instant::now();
+    let transport = Scripted::with_pages([Reply::error(503, "Loading model"), whole("fine")], move |_| {
+        if began.elapsed() < Duration::from_secs(60) { Look::Silent } else { Look::Seen(200, Value::Null) }
+    });
+    let mut config = config();
+    config.server = Capabilities::of(Dialect::LlamaCpp);
+    let ended = ask_for_hours(&Worker::start(config, echo(), transport)).await;
+    assert_eq!((ended.text(), ended.retries().len()), ("fine", 1));
+    assert!(began.elapsed() >= Duration::from_secs(60), "{:?}", began.elapsed());
+}
+
+/// One that is healthy whenever it is looked at, and never ready, is not asked for ever.
+#[tokio::test]
+async fn tries_while_a_model_loads_are_counted() {
+    let server = Server::answering_all(|_, request| match request.line.as_str() {
+        "GET /health" => Answer::whole(200, &[], "{}"),
+        _ => Answer::error(503, &[("retry-after-ms", "1")], "Loading model"),
+    });
+    let ended = ask(&worker(&server, config())).await;
+    assert!(ended.failed().2.contains("HTTP 503: Loading model"), "{:?}", ended.outcome);
+    assert_eq!(ended.retries().len(), 129);
+}
+
+/// What two requests at the same time were refused is known to the third.
+#[tokio::test]
+async fn what_requests_at_the_same_time_learn_is_kept_together() {
+    let server = Server::answering(|_, request| {
+        let prompt = request.contents("user").concat();
+        let has = |member: &str| request.body.get(member).is_some();
+        match prompt.as_str() {
+            "one" if has("stream_options") => Answer::error(400, &[], "unknown field stream_options"),
+            "two" if has("max_tokens") => {
+                Answer::error(400, &[], "max_tokens is not supported, use max_completion_tokens instead")
+            }
+            _ => Answer::text(&prompt),
+        }
+    });
+    let mut config = WorkerConfig { slots: 2, ..config() };
+    config.run.params = json!({"max_tokens": 20}).as_object().unwrap().clone();
+    let worker = worker(&server, config);
+    let ids = ["one", "two"].map(|prompt| worker.submit(SubmitRequest::prompt(prompt)).unwrap());
+    for id in &ids {
+        finish(&worker, id).await;
+    }
+    let id = worker.submit(SubmitRequest::prompt("three")).unwrap();
+    assert_eq!(finish(&worker, &id).await.text(), "three");
+    let last = server.posts().pop().unwrap().body;
+    assert_eq!((last.get("stream_options"), last.get("max_tokens")), (None, None), "{last}");
+    assert_eq!(last["max_completion_tokens"], 20);
+}
+
+/// Its status says enough.
+#[tokio::test]
+async fn an_error_that_has_no_end_is_read_as_far_as_it_is_told() {
+    let endless = Answer::head(500, &[]).then(Act::Endless(b"5\r\nhello\r\n".to_vec()));
+    let server = Server::script([endless]);
+    let began = std::time::Instant::now();
+    let ended = ask(&worker(&server, config())).await;
+    assert!(ended.failed().2.contains("HTTP 500: hello"), "{:?}", ended.outcome);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+/// What stands before a model server answers in pages when that is down: the endpoint is right.
+#[tokio::test]
+async fn a_proxys_page_is_no_reason_to_doubt_the_endpoint() {
+    let page = "<html><head><title>nginx</title></head></html>";
+    for (status, doubts) in [(400, true), (404, true), (502, false), (500, false)] {
+        let server = Server::script([Answer::whole(status, &[], page)]);
+        let ended = ask(&worker(&server, config())).await;
+        let (.., detail, _) = ended.failed();
+        assert_eq!(detail.contains("a web page is no model server's answer"), doubts, "{detail}");
+    }
+}
+
+/// A call that the server could not parse itself is told with the status.
+#[tokio::test]
+async fn a_call_that_a_server_could_not_parse_is_made() {
+    let failed = json!({"error": {
+        "message": "Failed to call a function. See 'failed_generation'.", "code": "tool_use_failed",
+        "failed_generation": "<tool_call>{\"name\": \"look\", \"arguments\": {\"at\": \"sea\"}}</tool_call>"
+    }});
+    let server = Server::script([Answer::whole(400, &[], &failed.to_string()), Answer::text("calm")]);
+    let ended = ask(&worker(&server, config())).await;
+    assert_eq!(ended.text(), "calm");
+    assert_eq!(server.posts()[1].contents("tool"), [r#"{"seen":{"at":"sea"}}"#]);
+}
+
+/// The words of its earlier turns stand in the conversation already.
+#[tokio::test]
+async fn a_driver_that_panics_leaves_the_words_of_its_last_turn() {
+    let chunks = [delta("so far"), call(0, "look", "{}"), end("stop")];
+    let first = chunks.iter().map(event).collect::<String>() + "data: [DONE]\n\n";
+    let second = Piece::Bytes(event(&delta("and on")));
+    let replies = [Reply::with([Piece::Bytes(first)]), Reply::with([second, Piece::Panic])];
+    let worker = Worker::start(config(), echo(), Scripted::new(replies));
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    finish(&worker, &id).await.failed();
+    let conversation = worker.conversation(&id).unwrap();
+    let Some(Message::Assistant { content, .. }) = conversation.last() else { panic!("{conversation:?}") };
+    assert!(content.starts_with("and on\n\n"), "{conversation:?}");
+}
+
+/// A probe that ends after the worker was stopped changes nothing.
+#[tokio::test]
+async fn a_worker_that_is_stopped_while_it_is_asked_for_stays_stopped() {
+    let (asked, answer) = (Arc::new(tokio::sync::Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (told, waits) = (Arc::clone(&asked), Arc::clone(&answer));
+    let server = Server::pages(move |_| {
+        told.notify_one();
+        while waits.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        Answer::whole(200, &[], r#"{"data": []}"#)
+    });
+    let worker = worker(&server, config());
+    let ready = tokio::spawn({
+        let worker = worker.clone();
+        async move { worker.ready().await }
+    });
+    asked.notified().await;
+    worker.stop();
+    answer.store(1, Ordering::SeqCst);
+    assert!(ready.await.unwrap().is_err());
+    tokio::time::timeout(Duration::from_secs(10), worker.gone()).await.expect("it is gone");
+}
