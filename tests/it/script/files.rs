@@ -367,7 +367,7 @@ fn folders_are_made_removed_and_renamed() {
 #[test]
 fn files_are_found_by_pattern() {
     let ground = Ground::new(
-        &["."],
+        &[".", ".github", "src/.hidden.rs"],
         &[],
         &[
             (".gitignore", "target/\n*.log\n!keep.log\n/only_top\n"),
