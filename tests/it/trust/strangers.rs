@@ -5,7 +5,7 @@
 
 use super::*;
 
-const CANARY: &str = "CANARY-91c4";
+const CANARY: &str = "CANARY-91c4-of-this-long";
 
 /// A project with secrets in hidden files, and links to them that are not hidden.
 struct Clone {
@@ -157,7 +157,7 @@ fn no_script_lists_a_hidden_file_below_a_granted_folder() {
         "fs.exists('git/config')",
         "fs.stat('notes/x/y')",
     ];
-    let names = ["env", "config", "hooks", "token", "draft\"", "\"y\"", "/y\"", ".x", "\"size\":11"];
+    let names = ["env", "config", "hooks", "token", "draft\"", "\"y\"", "/y\"", ".x", "\"size\":24"];
     let mut through = Vec::new();
     for look in looks {
         let body = format!(
@@ -540,9 +540,9 @@ fn no_walk_leaves_the_project() {
             if told.contains(CANARY) || told.contains("stolen") || started.elapsed().as_secs() > 20 {
                 through.push(format!("{name} {arguments:?}: {}", told.lines().next().unwrap_or_default()));
             }
-            if name.starts_with("specs/") && arguments[0] != "test" {
-                assert_ne!(ended.code, Some(0), "{name} {arguments:?}: {ended:?}");
-                assert!(told.contains("it leads out of the project, to "), "{name} {arguments:?}: {ended:?}");
+            let is_told = ended.code != Some(0) && told.contains("it leads out of the project, to ");
+            if name.starts_with("specs/") && arguments[0] != "test" && !is_told {
+                through.push(format!("{name} {arguments:?} was not reported: {ended:?}"));
             }
         }
     }

@@ -371,19 +371,33 @@ impl Place {
     /// # Errors
     /// That a link leads to something hidden; and, within, why it cannot be followed.
     fn resolve(&self, path: &Path) -> Result<std::io::Result<PathBuf>, HostError> {
-        let real = match self.dir.canonicalize(path) {
-            Ok(real) => real,
-            Err(error) => return Ok(Err(error)),
-        };
-        // Without a link on the way it is as the script named it, which was checked.
-        if real != path && hidden_names(&real).next().is_some() {
-            let full = self.granted.join(&real);
-            if !self.grants.covers(self.need, &full) {
-                let named = self.grants.root.as_ref().and_then(|root| full.strip_prefix(root).ok());
-                return Err(hidden(self.need, &self.path, named.unwrap_or(&real)));
+        // Of what is not there, the way to it counts: that it is missing in a hidden folder is not told either.
+        for above in path.ancestors() {
+            match self.dir.canonicalize(above) {
+                Ok(real) => {
+                    self.check_hidden(above, &real)?;
+                    let missing = || Err(ErrorKind::NotFound.into());
+                    return Ok(if above == path { Ok(real) } else { missing() });
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Ok(Err(error)),
             }
         }
-        Ok(Ok(real))
+        Ok(Err(ErrorKind::NotFound.into()))
+    }
+
+    /// Refuses `real`, which `path` leads to, where that is hidden and no grant names it.
+    fn check_hidden(&self, path: &Path, real: &Path) -> Result<(), HostError> {
+        // Without a link on the way it is as the script named it, which was checked.
+        if real == path || hidden_names(real).next().is_none() {
+            return Ok(());
+        }
+        let full = self.granted.join(real);
+        if self.grants.covers(self.need, &full) {
+            return Ok(());
+        }
+        let named = self.grants.root.as_ref().and_then(|root| full.strip_prefix(root).ok());
+        Err(hidden(self.need, &self.path, named.unwrap_or(real)))
     }
 
     /// The folder `real` beneath `dir`; no link is followed, whatever has appeared on the way meanwhile.
