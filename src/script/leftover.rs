@@ -100,7 +100,8 @@ pub(super) fn hold_folder(_: &Path) -> Result<Option<File>> {
     Ok(None)
 }
 
-/// Removes the test folders that killed processes left among the system's temporary files.
+/// Removes the test folders that killed processes left among the system's temporary files. Elsewhere than on Unix folders have
+/// no locks, and nothing is removed.
 #[cfg(unix)]
 pub fn remove_left_test_folders() {
     let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
@@ -108,7 +109,7 @@ pub fn remove_left_test_folders() {
         let path = entry.path();
         let Ok(folder) = open_folder(&path) else { continue };
         let Ok(about) = folder.metadata() else { continue };
-        let is_private = std::os::unix::fs::MetadataExt::mode(&about) & 0o077 == 0;
+        let is_private = std::os::unix::fs::MetadataExt::mode(&about) & 0o777 == 0o700;
         if is_private && is_own(&about) && is_unheld(&folder) && is_at(&about, &path) {
             // Links in it are removed, not followed.
             let _ = std::fs::remove_dir_all(&path);
@@ -216,6 +217,8 @@ fn is_at(about: &Metadata, path: &Path) -> bool {
 
 #[cfg(all(test, unix))]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use std::os::unix::fs::symlink;
 
     use super::*;

@@ -64,7 +64,6 @@ pub use host::{
 };
 pub use isolate::{Isolation, ProcessOptions, serve_isolated};
 pub(crate) use leftover::create_beside;
-#[cfg(feature = "cli")]
 pub use leftover::remove_left_test_folders;
 pub use libraries::{is_known_global, known_globals};
 pub use local::LocalVm;
