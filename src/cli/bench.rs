@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::args::{BenchOptions, Isolate};
 use super::call::{bytes, peak};
 use super::interrupt::end_when_interrupted;
-use super::output::{clean, print, print_json, say, say_kind};
+use super::output::{clean, print_json, print_lines, say, say_kind};
 use super::test::effects;
 use super::trust::ProjectTrust;
 use super::{CliError, Exit, arguments, engine, locate};
@@ -270,7 +270,7 @@ impl Report<'_> {
             let (peak, limit) = (peak(memory.peak_bytes), bytes(memory.limit_bytes));
             let _ = writeln!(text, "memory: {peak} at most in a call, of {limit}");
         }
-        print(&text);
+        print_lines(&text);
         if cfg!(debug_assertions) {
             say("this deftool was built without optimisation: a release build is many times faster");
         }

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::args::CheckOptions;
 use super::fix::{apply, show};
-use super::links::Named;
 use super::{CliError, Exit, Place, check_watch, inputs_of, locate, report};
 use crate::project::{Input, LoadOptions, Overlay, load_with, read_stream};
 
@@ -18,13 +17,11 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     } else {
         inputs_of(&options.paths, &place.folder)?
     };
-    let root = inputs.first().and_then(|input| input.root.as_deref());
-    let named = Named::of(&options.paths, &place.folder, root);
     if options.fixing.diff {
-        return show(&inputs, &named, &place.current, how, options.fixing.unsafe_fixes);
+        return show(&inputs, &place.current, how, options.fixing.unsafe_fixes);
     }
     let (load, is_whole) = if options.fixing.fix {
-        apply(&inputs, &named, &place.current, how, options.fixing.unsafe_fixes)?
+        apply(&inputs, &place.current, how, options.fixing.unsafe_fixes)?
     } else {
         (load_with(&inputs, &place.current, &how)?, true)
     };

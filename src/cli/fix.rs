@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::diff::unified;
-use super::links::{self, Named};
 use super::output::{print_diff, say, say_error};
 use super::{CliError, Exit};
 use crate::diagnostic::{Fix, Severity, apply_fixes};
@@ -50,12 +49,11 @@ struct Left {
 /// Writes what fixes make of the files and says which; what is left, and whether every file could be written.
 pub(super) fn apply(
     inputs: &[Input],
-    named: &Named,
     from: &Path,
     how: LoadOptions,
     with_guesses: bool,
 ) -> Result<(Load, bool), CliError> {
-    let Repair { load, files, left } = repair(inputs, named, from, how.clone(), with_guesses)?;
+    let Repair { load, files, left } = repair(inputs, from, how.clone(), with_guesses)?;
     let mut is_written = true;
     for file in &files {
         match replace_text(&file.path, &file.before, &file.after) {
@@ -75,12 +73,11 @@ pub(super) fn apply(
 /// Prints what [`apply`] would change.
 pub(super) fn show(
     inputs: &[Input],
-    named: &Named,
     from: &Path,
     how: LoadOptions,
     with_guesses: bool,
 ) -> Result<Exit, CliError> {
-    let Repair { files, left, .. } = repair(inputs, named, from, how, with_guesses)?;
+    let Repair { files, left, .. } = repair(inputs, from, how, with_guesses)?;
     for file in &files {
         print_diff(&unified(&file.name, &file.before, &file.after));
     }
@@ -103,7 +100,6 @@ fn say_left(left: &[Left]) {
 /// Round after round, until nothing more applies.
 fn repair(
     inputs: &[Input],
-    named: &Named,
     from: &Path,
     mut how: LoadOptions,
     with_guesses: bool,
@@ -128,10 +124,6 @@ fn repair(
             let mut leave = |why: &str| {
                 left.push(Left { path: path.clone(), name: file.name.clone(), why: why.to_owned() });
             };
-            if let Some(target) = named.leads_out(path) {
-                leave(&links::why(&target));
-                continue;
-            }
             let known = files.iter().position(|repaired| repaired.path == *path);
             if round >= MAX_ROUNDS {
                 leave("its fixes go on and on; it stays as it is");

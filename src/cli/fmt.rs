@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::args::FmtOptions;
 use super::diff::unified;
-use super::links::{self, Named};
-use super::output::{clean, print, print_diff, say, say_error, say_findings};
+use super::output::{clean, print, print_diff, print_lines, say, say_error, say_findings};
 use super::{CliError, Exit, locate};
 use crate::project::{
-    BYTE_ORDER_MARK, SourceText, display_name, read_source, read_stream, replace_text, resolve_inputs,
+    BYTE_ORDER_MARK, Outside, SourceText, display_name, read_source, read_stream, replace_text,
+    resolve_inputs,
 };
 use crate::spec::{FileKind, format};
 use crate::syntax::print::FormatError;
@@ -24,11 +24,13 @@ pub(super) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
     }
     let mut tally = Tally::default();
     let inputs = resolve_inputs(&options.paths, &place.folder)?;
-    let root = inputs.first().and_then(|input| input.root.as_deref());
-    let named = Named::of(&options.paths, &place.folder, root);
+    for Outside { path, why } in inputs.iter().flat_map(|input| &input.outside) {
+        say_error(&format!("{} was left as it is: {why}", display_name(path, &place.current)));
+        tally.failed += 1;
+    }
     for path in inputs.iter().flat_map(|input| &input.files) {
         // A file that cannot be read or written does not keep the others from it.
-        match format_file(path, &named, options, &place.current) {
+        match format_file(path, options, &place.current) {
             Ok(Outcome::Changed) => tally.changed += 1,
             Ok(Outcome::Unchanged) => tally.unchanged += 1,
             Ok(Outcome::Refused) => tally.failed += 1,
@@ -50,22 +52,13 @@ enum Outcome {
     Refused,
 }
 
-fn format_file(
-    path: &Path,
-    named: &Named,
-    options: &FmtOptions,
-    current: &Path,
-) -> Result<Outcome, CliError> {
+fn format_file(path: &Path, options: &FmtOptions, current: &Path) -> Result<Outcome, CliError> {
     let name = display_name(path, current);
     let Some((before, after)) = lay_out(read_source(path)?, &name, current) else {
         return Ok(Outcome::Refused);
     };
     if before == after {
         return Ok(Outcome::Unchanged);
-    }
-    if let Some(target) = named.leads_out(path) {
-        say_error(&format!("{name} was left as it is: {}", links::why(&target)));
-        return Ok(Outcome::Refused);
     }
     if options.writes() {
         replace_text(path, &before, &after)
@@ -128,7 +121,7 @@ impl FmtOptions {
         if self.diff {
             print_diff(&unified(name, before, after));
         } else {
-            print(&format!("{}\n", clean(name)));
+            print_lines(&format!("{}\n", clean(name)));
         }
     }
 }

@@ -20,7 +20,6 @@ mod fmt;
 mod import;
 mod init;
 mod interrupt;
-mod links;
 mod new;
 mod output;
 mod replay;
@@ -121,7 +120,7 @@ fn locate(project: Option<&Path>) -> Result<Place, CliError> {
 /// The files that `paths` name; none: the project's.
 fn inputs_of(paths: &[PathBuf], folder: &Path) -> Result<Vec<Input>, CliError> {
     let inputs = resolve_inputs(paths, folder)?;
-    if !paths.is_empty() && inputs.iter().all(|input| input.files.is_empty() && input.scripts.is_empty()) {
+    if !paths.is_empty() && inputs.iter().all(Input::is_empty) {
         let message = "no spec files there: names of spec files end in .eld, .el, .lisp or .sexp";
         return Err(CliError::Usage(String::from(message)));
     }

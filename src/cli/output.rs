@@ -3,6 +3,7 @@
 //! What cannot be written to stdout is remembered and told once, at the end; a reader that went away is no error, as
 //! in `deftool check | head`. Where both streams go to one place, what is said begins a line of its own.
 
+use std::borrow::Cow;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Stderr, Stdout, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
@@ -129,14 +130,59 @@ pub(super) fn print_all(texts: impl Iterator<Item = String>) {
     note(out.flush());
 }
 
-/// Writes painted text to stdout; without its colours where they have no place.
+/// Writes painted text to stdout; without its colours where they have no place, and with nothing in it that a CI runner
+/// would obey.
 pub(super) fn print_painted(text: &str) {
     let mut out = anstream::stdout().lock();
-    note(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    note(out.write_all(inert(text).as_bytes()).and_then(|()| out.flush()));
 }
 
-/// Writes a line to stderr.
+/// Writes lines for people to stdout, with nothing in them that a CI runner would obey.
+pub(super) fn print_lines(text: &str) {
+    print(&inert(text));
+}
+
+/// `text` without what a CI runner takes for a command, whoever wrote it.
+///
+/// GitHub's runner obeys a line that begins with `::NAME::` after blanks, and `##[NAME]` anywhere in a line; others obey
+/// `##vso[…]` and `##teamcity[…]`. (`ActionCommand.cs` of actions/runner, read 2026-11: lines are trimmed first, so blanks
+/// before a command do not help.) A bar is put before the first, and the second `#` of the others is replaced as control
+/// characters are.
+pub(super) fn inert(text: &str) -> Cow<'_, str> {
+    if !text.contains("::") && !text.contains("##") {
+        return Cow::Borrowed(text);
+    }
+    let mut inert = String::with_capacity(text.len() + 16);
+    for line in without_markers(text, "\u{FFFD}").split_inclusive(['\n', '\r']) {
+        let rest = line.trim_start();
+        inert.push_str(line.strip_suffix(rest).unwrap_or_default());
+        if rest.starts_with("::") {
+            inert.push_str("| ");
+        }
+        inert.push_str(rest);
+    }
+    Cow::Owned(inert)
+}
+
+/// `text` with `instead` in place of the second `#` of every `##[` and `##name[`.
+fn without_markers(text: &str, instead: &str) -> String {
+    let mut parts = String::with_capacity(text.len());
+    let mut done = 0;
+    for (bracket, _) in text.match_indices('[') {
+        let before = text.get(done..bracket).unwrap_or_default();
+        let before = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric());
+        if let Some(kept) = before.strip_suffix("##") {
+            parts.extend([kept, "#", instead]);
+            done += before.len();
+        }
+    }
+    parts.push_str(text.get(done..).unwrap_or_default());
+    parts
+}
+
+/// Writes a line to stderr, with nothing in it that a CI runner would obey.
 pub(super) fn say(text: &str) {
+    let text = inert(text);
     begin_line();
     writing(|| {
         spinner::aside(|| {
@@ -172,7 +218,7 @@ pub(super) fn say_findings(findings: &[Diagnostic], sources: &Sources) {
 
 fn write_findings(out: &mut impl Write, findings: &[Diagnostic], sources: &Sources) -> std::io::Result<()> {
     for finding in findings.iter().take(MAX_FINDINGS) {
-        writeln!(out, "{}\n", render::render_human(finding, sources, true))?;
+        writeln!(out, "{}\n", inert(&render::render_human(finding, sources, true)))?;
     }
     if let Some(more) = describe_more(findings.len()) {
         writeln!(out, "{more}")?;
@@ -264,10 +310,11 @@ pub(super) fn print_json(value: &impl Serialize, is_pretty: bool) {
     print(&format!("{}\n", harmless(json.unwrap_or_default())));
 }
 
-/// JSON with the characters that a terminal obeys written as escapes, and those at which some readers end a line (U+0085,
-/// U+2028, U+2029: Python's `splitlines`, JavaScript before 2019): to a JSON parser it is the same.
+/// JSON with what a terminal or a CI runner obeys written as escapes, and the characters at which some readers end a line
+/// (U+0085, U+2028, U+2029: Python's `splitlines`, JavaScript before 2019): to a JSON parser it is the same.
 pub(super) fn harmless(json: String) -> String {
     let is_harmful = |c: char| (is_control(c) && c != '\n') || matches!(c, '\u{2028}' | '\u{2029}');
+    let json = if json.contains("##") { without_markers(&json, "\\u0023") } else { json };
     if !json.contains(is_harmful) {
         return json;
     }
@@ -297,5 +344,32 @@ pub(super) fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_ci_runner_obeys_is_left() {
+        for (text, expected) in [
+            ("plain: a::b # c ## d", "plain: a::b # c ## d"),
+            ("::error::x", "| ::error::x"),
+            (" \t\u{a0}::error::x", " \t\u{a0}| ::error::x"),
+            (
+                "a\n::stop-commands::t\r::add-mask::m\r\n  ::x::",
+                "a\n| ::stop-commands::t\r| ::add-mask::m\r\n  | ::x::",
+            ),
+            ("a ##[error]x ##[group]", "a #\u{FFFD}[error]x #\u{FFFD}[group]"),
+            ("##vso[task.setvariable]x", "#\u{FFFD}vso[task.setvariable]x"),
+            ("####[error]", "###\u{FFFD}[error]"),
+            ("::x::##[error]\n## [title]", "| ::x::#\u{FFFD}[error]\n## [title]"),
+        ] {
+            assert_eq!(inert(text), expected, "{text:?}");
+            assert_eq!(inert(&inert(text)), expected, "{text:?} again");
+        }
+        let json = harmless(String::from("[\"##[error]\", \"## Title [1]\"]"));
+        assert_eq!(json, "[\"#\\u0023[error]\", \"## Title [1]\"]");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::args::Format;
 use super::output::{
-    MAX_FINDINGS, describe_more, describe_summary, print, print_all, print_findings, print_json, say,
+    MAX_FINDINGS, describe_more, describe_summary, inert, print, print_all, print_findings, print_json, say,
 };
 use crate::diagnostic::{Diagnostic, Summary, render};
 use crate::project::{Load, ScriptState, rules};
@@ -12,9 +12,11 @@ use crate::text::count;
 pub(super) fn print_report(load: &Load, format: Format, strict: bool) {
     match format {
         Format::Human => print_findings(&load.findings, &load.sources),
-        Format::Concise => print_lines(load, usize::MAX, render::render_concise),
+        Format::Concise => print_each(load, usize::MAX, |finding, sources| {
+            inert(&render::render_concise(finding, sources)).into_owned()
+        }),
         Format::Github => {
-            print_lines(load, MAX_FINDINGS, render::render_github);
+            print_each(load, MAX_FINDINGS, render::render_github);
             if let Some(more) = describe_more(load.findings.len()) {
                 print(&format!("{more}\n"));
             }
@@ -63,7 +65,7 @@ fn describe_fixes(load: &Load) -> String {
     }
 }
 
-fn print_lines(load: &Load, most: usize, render: fn(&Diagnostic, &crate::text::Sources) -> String) {
+fn print_each(load: &Load, most: usize, render: fn(&Diagnostic, &crate::text::Sources) -> String) {
     print_all(load.findings.iter().take(most).map(|finding| render(finding, &load.sources) + "\n"));
 }
 

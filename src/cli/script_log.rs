@@ -64,11 +64,16 @@ impl Drop for ScriptLines {
 pub(super) fn line(event: &ScriptEvent) -> String {
     match event {
         ScriptEvent::Logged { tool, level, text, .. } => {
-            format!("{}: {tool}: {}", level.as_str(), clean(text))
+            format!("{}: {tool}: {}", level.as_str(), indented(text))
         }
         ScriptEvent::Progressed { tool, fraction, text, .. } => {
             let percent = fraction.map_or_else(String::new, |fraction| format!("{:.0} % ", fraction * 100.0));
-            format!("{tool}: {percent}{}", clean(text))
+            format!("{tool}: {percent}{}", indented(text))
         }
     }
+}
+
+/// `text` without what a terminal obeys; no line of it but the first begins where lines of ours do.
+fn indented(text: &str) -> String {
+    clean(text).replace('\n', "\n    ")
 }

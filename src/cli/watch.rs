@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use super::args::WatchOptions;
 use super::interrupt::interrupted;
-use super::output::{describe_summary, print, say, say_error, stdout_failed};
+use super::output::{describe_summary, print_lines, say, say_error, stdout_failed};
 use super::trust::not_remembered;
 use super::{CliError, Exit, locate};
 use crate::diagnostic::Summary;
@@ -24,7 +24,10 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
         match reloaded {
             Ok(generation) => {
                 let took = generation.took.as_millis();
-                print(&format!("generation {}: {} ({took} ms)\n", generation.number, generation.changes));
+                print_lines(&format!(
+                    "generation {}: {} ({took} ms)\n",
+                    generation.number, generation.changes
+                ));
                 print_untrusted(generation);
                 print_findings(generation);
             }
@@ -36,7 +39,7 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
     };
     let project = LiveProject::open(&root, &place.current, Some(Box::new(listener)))?;
     let generation = project.current();
-    print(&format!("generation 1: {}\n", count(generation.tool_names().count(), "tool")));
+    print_lines(&format!("generation 1: {}\n", count(generation.tool_names().count(), "tool")));
     print_untrusted(&generation);
     print_findings(&generation);
     say("watching; Ctrl-C ends");
@@ -56,16 +59,16 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
 /// What would be asked about before a script runs, and is refused where one runs already.
 fn print_untrusted(generation: &Generation) {
     for wanted in not_remembered(generation, wishes(&generation.load, generation.tools())) {
-        print(&format!("not trusted: {wanted}; see `deftool trust grant`\n"));
+        print_lines(&format!("not trusted: {wanted}; see `deftool trust grant`\n"));
     }
 }
 
 fn print_findings(generation: &Generation) {
     let load = &generation.load;
     for finding in &load.findings {
-        print(&format!("{}\n", render_concise(finding, &load.sources)));
+        print_lines(&format!("{}\n", render_concise(finding, &load.sources)));
     }
     if let Some(counts) = describe_summary(&Summary::of(&load.findings)) {
-        print(&format!("{counts}\n"));
+        print_lines(&format!("{counts}\n"));
     }
 }

@@ -1,15 +1,17 @@
 //! The file that a worker's `:bios` names.
 //!
-//! It is read when a worker starts, and by a check to say what would be wrong then. Like a script it must lie in the project:
-//! what is in it goes to a server. What its braces mean is said in [`crate::spec::bios_pieces`].
+//! It is read when a worker starts, and by a check to say what would be wrong then. What is in it goes to a server, so it must
+//! lie in the project and not be hidden: no spec sends `.env` away. What its braces mean is said in
+//! [`crate::spec::bios_pieces`].
 
 use std::collections::HashSet;
 use std::path::{Component, Path};
 
 use super::load::Load;
-use super::outside::refuse_outside;
+use super::outside::sendable;
 use super::read::read_regular;
 use super::rules;
+use crate::script::hidden_names;
 use crate::spec::{BiosPiece, BiosSource, Placeholder, WorkerSpec, bios_pieces, nearest};
 use crate::text::Location;
 
@@ -33,8 +35,10 @@ pub fn read_bios(root: &Path, worker: &WorkerSpec) -> Result<Option<String>, Str
     if !is_inside || name.is_empty() {
         return Err(told("it is no path inside of the project"));
     }
-    let path = root.join(name);
-    let read = refuse_outside(root, &path).and_then(|()| read_regular(&path, MAX_BYTES + 1));
+    if hidden_names(Path::new(name)).next().is_some() {
+        return Err(told("it is hidden, and hidden files are not sent; copy the text to a file that is not"));
+    }
+    let read = sendable(root, &root.join(name)).and_then(|found| read_regular(&found, MAX_BYTES + 1));
     let bytes = read.map_err(|error| told(&crate::text::one_line(error.to_string())))?.bytes;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(told("it is larger than 256 KiB, and is sent with every turn"));

@@ -5,6 +5,8 @@ use std::fs::{DirEntry, Metadata};
 use std::path::{Component, Path, PathBuf};
 
 use super::look::{FileLook, Looks};
+use super::outside::Bounds;
+use crate::script::is_hidden;
 
 /// The world is not as a command needs it. Nothing was attempted.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +34,7 @@ pub enum ProjectError {
 }
 
 /// What one command reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Input {
     /// The project the files belong to, where there is one: the folder that holds `specs/`.
     pub root: Option<PathBuf>,
@@ -42,19 +44,40 @@ pub struct Input {
     pub whole_project: bool,
     /// Scripts that the user named: of the project's other spec files only the tools that use these count.
     pub scripts: Vec<PathBuf>,
+    /// Links to spec files, and to folders, that lie outside of the project: they are reported and not followed.
+    pub outside: Vec<Outside>,
+}
+
+/// A link that leads out of the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outside {
+    /// The link.
+    pub path: PathBuf,
+    /// Where it leads, and what to do, in a clause.
+    pub why: String,
 }
 
 impl Input {
     /// One spec file, on disk or not, of the project whose `specs/` it lies beneath.
     pub fn of_file(path: PathBuf) -> Self {
         let root = project_of(&path);
-        Self { root, files: vec![path], whole_project: false, scripts: Vec::new() }
+        Self { root, files: vec![path], ..Self::default() }
+    }
+
+    /// Whether nothing was named, and nothing found.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.scripts.is_empty() && self.outside.is_empty()
     }
 
     /// All of the project at `root`; what the files look like goes to `looks`.
     pub(super) fn of_project(root: PathBuf, looks: &mut Looks) -> Result<Self, ProjectError> {
-        let files = spec_files(&root.join("specs"), &mut HashSet::new(), looks)?;
-        Ok(Self { root: Some(root), files, whole_project: true, scripts: Vec::new() })
+        Self::whole(root, &mut HashSet::new(), looks)
+    }
+
+    fn whole(root: PathBuf, seen: &mut HashSet<FileId>, looks: &mut Looks) -> Result<Self, ProjectError> {
+        let (specs, bounds) = (root.join("specs"), Bounds::of([&*root]));
+        let Found { files, outside } = spec_files(&specs, &bounds, seen, looks)?;
+        Ok(Self { root: Some(root), files, whole_project: true, outside, ..Self::default() })
     }
 }
 
@@ -108,9 +131,7 @@ pub(super) fn resolve_paths(
         let parent = clean(&path).parent().filter(|_| clean(&path).ends_with("specs")).map(Path::to_owned);
         let root = if path.join("specs").is_dir() { Some(clean(&path)) } else { parent };
         if let Some(root) = root.filter(|_| metadata.is_dir()) {
-            let files = spec_files(&root.join("specs"), &mut seen, looks)?;
-            let root = Some(root);
-            inputs.push(Input { root, files, whole_project: true, scripts: Vec::new() });
+            inputs.push(Input::whole(root, &mut seen, looks)?);
             continue;
         }
         if !metadata.is_dir() {
@@ -119,19 +140,21 @@ pub(super) fn resolve_paths(
             looks.follow_link(&path);
         }
         if metadata.is_file() && is_script(&path) {
-            add(&mut inputs, Some(find_root(&path)?), &[], &[path]);
+            add(&mut inputs, Some(find_root(&path)?), Found::default(), &[path]);
             continue;
         }
         // A file inside a project's specs is checked with that project's scripts.
         let root = project_of(&path);
-        let files = if metadata.is_dir() {
-            spec_files(&path, &mut seen, looks)?
+        let found = if metadata.is_dir() {
+            // What the user named is meant, wherever it leads.
+            let bounds = Bounds::of(root.as_deref().into_iter().chain([&*path]));
+            spec_files(&path, &bounds, &mut seen, looks)?
         } else if seen.insert(FileId::of(&path, &metadata)) {
-            vec![path]
+            Found { files: vec![path], outside: Vec::new() }
         } else {
-            Vec::new()
+            Found::default()
         };
-        add(&mut inputs, root, &files, &[]);
+        add(&mut inputs, root, found, &[]);
     }
     // A project that is read whole needs no script named.
     let whole: HashSet<_> =
@@ -147,16 +170,15 @@ fn project_of(path: &Path) -> Option<PathBuf> {
     find_root(path).ok().filter(|root| clean(path).starts_with(root.join("specs")))
 }
 
-fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, files: &[PathBuf], scripts: &[PathBuf]) {
+fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, found: Found, scripts: &[PathBuf]) {
+    let Found { files, outside } = found;
     match inputs.iter_mut().find(|input| !input.whole_project && input.root == root) {
         Some(input) => {
-            input.files.extend_from_slice(files);
+            input.files.extend(files);
+            input.outside.extend(outside);
             input.scripts.extend_from_slice(scripts);
         }
-        None => {
-            let (files, scripts) = (files.to_vec(), scripts.to_vec());
-            inputs.push(Input { root, files, whole_project: false, scripts });
-        }
+        None => inputs.push(Input { root, files, whole_project: false, scripts: scripts.to_vec(), outside }),
     }
 }
 
@@ -171,7 +193,8 @@ impl Input {
             return Ok(Vec::new());
         };
         let named = self.files.iter().filter_map(|file| FileId::at(file));
-        spec_files(&root.join("specs"), &mut named.collect(), looks)
+        let bounds = Bounds::of([&**root]);
+        Ok(spec_files(&root.join("specs"), &bounds, &mut named.collect(), looks)?.files)
     }
 }
 
@@ -219,15 +242,25 @@ pub(super) fn clean(path: &Path) -> PathBuf {
     clean
 }
 
+/// What a walk found.
+#[derive(Default)]
+struct Found {
+    files: Vec<PathBuf>,
+    outside: Vec<Outside>,
+}
+
 /// Every spec file beneath `folder`, sorted by path, and each once, by whatever name or link it is reached: those in `seen`
-/// are left out, and those that are found are put there. Hidden entries are left out. What is found goes to `looks`.
+/// are left out, and those that are found are put there. Hidden entries are left out. What is found goes to `looks`. No link
+/// is followed out of `bounds`.
 fn spec_files(
     folder: &Path,
+    bounds: &Bounds,
     seen: &mut HashSet<FileId>,
     looks: &mut Looks,
-) -> Result<Vec<PathBuf>, ProjectError> {
+) -> Result<Found, ProjectError> {
     let unreadable = |path: &Path, source| ProjectError::Unreadable { path: path.to_owned(), source };
-    let mut files = Vec::new();
+    let (mut files, mut outside) = (Vec::new(), Vec::new());
+    bounds.check(folder).map_err(|source| unreadable(folder, source))?;
     let metadata = std::fs::metadata(folder).map_err(|source| unreadable(folder, source))?;
     looks.watch_all(folder, &metadata);
     // A folder may be given twice; within one walk it is entered once.
@@ -237,10 +270,17 @@ fn spec_files(
         let entries = std::fs::read_dir(&folder).map_err(|source| unreadable(&folder, source))?;
         for entry in entries.flatten() {
             let path = entry.path();
-            if is_hidden(&path) {
+            if is_hidden_path(&path) {
                 continue;
             }
-            let Some(metadata) = metadata_of(&entry, &path, is_spec, looks) else { continue };
+            let metadata = match metadata_of(&entry, &path, is_spec, bounds, looks) {
+                Some(Ok(metadata)) => metadata,
+                Some(Err(why)) => {
+                    outside.push(Outside { path, why: why.to_string() });
+                    continue;
+                }
+                None => continue,
+            };
             if metadata.is_dir() {
                 if depth < MAX_DEPTH && entered.insert(FileId::of(&path, &metadata)) {
                     looks.watch_all(&path, &metadata);
@@ -254,29 +294,39 @@ fn spec_files(
         }
     }
     files.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(files.into_iter().filter_map(|(path, id)| seen.insert(id).then_some(path)).collect())
+    outside.sort_by(|one, other| one.path.cmp(&other.path));
+    let files = files.into_iter().filter_map(|(path, id)| seen.insert(id).then_some(path)).collect();
+    Ok(Found { files, outside })
 }
 
-/// What an entry is, behind links; `None` for files that are not `wanted`.
+/// What an entry is, behind links; `None` for files that are not `wanted`, an error for a link out of `bounds`.
 fn metadata_of(
     entry: &DirEntry,
     path: &Path,
     wanted: impl Fn(&Path) -> bool,
+    bounds: &Bounds,
     looks: &mut Looks,
-) -> Option<Metadata> {
+) -> Option<std::io::Result<Metadata>> {
     let kind = entry.file_type().ok()?;
     if kind.is_symlink() {
         // A link that leads to a folder has any name.
         let metadata = std::fs::metadata(path).ok().filter(|metadata| metadata.is_dir() || wanted(path))?;
+        if let Err(why) = bounds.check(path) {
+            // That it is mended is seen.
+            if let Ok(link) = entry.metadata() {
+                looks.listed.insert(path.to_owned(), FileLook::of(&link));
+            }
+            return Some(Err(why));
+        }
         if !metadata.is_dir() {
             looks.follow_link(path);
         }
-        return Some(metadata);
+        return Some(Ok(metadata));
     }
     if !kind.is_dir() && !wanted(path) {
         return None;
     }
-    entry.metadata().ok()
+    entry.metadata().ok().map(Ok)
 }
 
 /// The folder of scripts beside `specs/`.
@@ -292,10 +342,11 @@ pub(super) fn lib_folder(root: &Path) -> PathBuf {
 /// Looks at the scripts beside `specs/`, used or not, without those in folders below and hidden ones (an editor's
 /// locks), and at all that lies beneath `scripts/lib`.
 pub(super) fn look_at_scripts(root: &Path, looks: &mut Looks) {
+    let bounds = Bounds::of_scripts(root);
     let mut pending = vec![(scripts_folder(root), MAX_DEPTH), (lib_folder(root), 0)];
     let mut entered = HashSet::new();
     while let Some((folder, depth)) = pending.pop() {
-        let Ok(metadata) = std::fs::metadata(&folder) else { continue };
+        let Ok(metadata) = bounds.check(&folder).and_then(std::fs::metadata) else { continue };
         if !metadata.is_dir() || !entered.insert(FileId::of(&folder, &metadata)) {
             continue;
         }
@@ -303,10 +354,15 @@ pub(super) fn look_at_scripts(root: &Path, looks: &mut Looks) {
         let mut scripts = Vec::new();
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            if is_hidden(&path) {
+            if is_hidden_path(&path) {
                 continue;
             }
-            let Some(metadata) = metadata_of(&entry, &path, is_script, looks) else { continue };
+            let Some(metadata) = metadata_of(&entry, &path, is_script, &bounds, looks) else { continue };
+            let Ok(metadata) = metadata else {
+                // Whoever reads it refuses it.
+                scripts.extend(is_script(&path).then_some(path));
+                continue;
+            };
             if metadata.is_dir() && depth < MAX_DEPTH {
                 pending.push((path, depth + 1));
             } else if is_script(&path) {
@@ -325,7 +381,7 @@ pub(super) fn is_source(path: &Path) -> bool {
 
 /// Whether [`look_at_scripts`] lists a file of this name.
 pub(super) fn is_listed_script(path: &Path) -> bool {
-    is_script(path) && !is_hidden(path)
+    is_script(path) && !is_hidden_path(path)
 }
 
 /// Whether a script holds tests by its name: `NAME_test.lua`.
@@ -338,11 +394,15 @@ pub fn is_test_script(path: &Path) -> bool {
 pub(super) fn tests_in(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut entered = HashSet::new();
+    let bounds = Bounds::of_scripts(root);
     let mut pending = vec![(root.join("scripts"), 0)];
     while let Some((folder, depth)) = pending.pop() {
+        if bounds.check(&folder).is_err() {
+            continue;
+        }
         let is_new = FileId::at(&folder).is_some_and(|id| entered.insert(id));
         let Some(entries) = is_new.then(|| std::fs::read_dir(&folder).ok()).flatten() else { continue };
-        for path in entries.flatten().map(|entry| entry.path()).filter(|path| !is_hidden(path)) {
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| !is_hidden_path(path)) {
             if is_test_script(&path) && path.is_file() {
                 found.push(path);
             } else if depth < MAX_DEPTH && path.is_dir() {
@@ -354,8 +414,8 @@ pub(super) fn tests_in(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn is_hidden(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+fn is_hidden_path(path: &Path) -> bool {
+    path.file_name().is_some_and(is_hidden)
 }
 
 fn is_spec(path: &Path) -> bool {

@@ -1,23 +1,32 @@
 //! What the scripts of a project may use beyond reading the project itself, as one set that can be compared.
 //!
 //! The set is what a person is asked about, what is remembered, and what every call is held against ([`Trust`]), so it is
-//! kept in one spelling: hosts in lower case, paths as where they lead once links are followed, relative where that lies in
+//! kept in one spelling: hosts in lower case and as DNS has them (punycode), paths as where they lead once links are followed, relative where that lies in
 //! the project. `out`, `out/` and `./out` are one, and a granted folder that was replaced by a link to another place is
-//! another. A path covers what lies beneath it; of the other kinds each value covers itself.
+//! another. A path covers what lies beneath it, a limit every lower one; of the other kinds each value covers itself.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::load::{Load, LoadedTool, ScriptState};
 use super::scripts::resolve_permissions;
 use crate::script::{PathGrant, Permissions, Script};
-use crate::spec::ToolKind;
-use crate::text::{Location, one_line};
+use crate::spec::{HostGrant, ToolKind};
+use crate::text::{Location, count, one_line};
 use crate::tool::{ToolError, ToolErrorKind};
+
+/// The longest `:timeout` that a tool takes without trust: a call holds one of the few threads that scripts run on, and a
+/// quarter of an hour is enough for a build or a slow API.
+pub const MAX_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// The largest `:memory` that a tool takes without trust, in bytes: several calls run at a time, and four times the usual
+/// limit each leaves a small machine usable.
+pub const MAX_MEMORY: u64 = 256 << 20;
 
 /// Permissions beyond reading one's own project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,13 +50,19 @@ pub struct Grants {
     /// Servers that workers start: each the whole of what is started, with its variables and folder.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub server: BTreeSet<String>,
+    /// The time limit of a call in milliseconds, where it is above [`MAX_TIMEOUT`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The memory limit of a call in bytes, where it is above [`MAX_MEMORY`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
 }
 
 impl Grants {
     /// Those of a tool of the project at `root`. Links are followed as they are now.
     pub fn of(permissions: &Permissions, root: &Path) -> Self {
         let mut grants = Self {
-            net: permissions.net.iter().map(|host| host.to_lowercase()).collect(),
+            net: permissions.net.iter().map(|host| HostGrant::ascii(host)).collect(),
             run: permissions.run.iter().cloned().collect(),
             env: permissions.env.iter().cloned().collect(),
             ..Self::default()
@@ -67,16 +82,26 @@ impl Grants {
     /// Those of a script. Of one without a project no path lies in it.
     pub fn of_script(script: &Script) -> Self {
         Self::of(&script.permissions, script.root.as_deref().unwrap_or(Path::new("")))
+            .with_limits(script.timeout, script.memory)
+    }
+
+    /// These and the limits of a call, as far as they are above what needs no trust.
+    fn with_limits(mut self, timeout: Option<Duration>, memory: Option<u64>) -> Self {
+        let timeout = timeout.filter(|timeout| *timeout > MAX_TIMEOUT);
+        self.timeout_ms = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        self.memory = memory.filter(|memory| *memory > MAX_MEMORY);
+        self
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.kinds().iter().map(|(_, values)| values.len()).sum()
+        let limits = usize::from(self.timeout_ms.is_some()) + usize::from(self.memory.is_some());
+        self.kinds().iter().map(|(_, values)| values.len()).sum::<usize>() + limits
     }
 
     /// Whether there is nothing to ask about.
     pub fn is_empty(&self) -> bool {
-        self.kinds().iter().all(|(_, values)| values.is_empty())
+        self.len() == 0
     }
 
     /// Whether all of `wanted` is among these.
@@ -98,6 +123,8 @@ impl Grants {
             run: &wanted.run - &self.run,
             env: &wanted.env - &self.env,
             server: &wanted.server - &self.server,
+            timeout_ms: wanted.timeout_ms.filter(|_| wanted.timeout_ms > self.timeout_ms),
+            memory: wanted.memory.filter(|_| wanted.memory > self.memory),
         }
     }
 
@@ -115,31 +142,76 @@ impl Grants {
         self.run.extend(other.run);
         self.env.extend(other.env);
         self.server.extend(other.server);
+        self.timeout_ms = self.timeout_ms.max(other.timeout_ms);
+        self.memory = self.memory.max(other.memory);
     }
 
+    /// The lists, the most dangerous first: what runs programs, what changes files, what reaches out.
     fn kinds(&self) -> [(&'static str, &BTreeSet<String>); 6] {
         [
-            (":net", &self.net),
-            (":read", &self.read),
-            (":write", &self.write),
-            (":run", &self.run),
-            (":env", &self.env),
             (":server", &self.server),
+            (":run", &self.run),
+            (":write", &self.write),
+            (":net", &self.net),
+            (":env", &self.env),
+            (":read", &self.read),
         ]
+    }
+
+    /// The rank of the most dangerous of them; 0 is the most.
+    fn danger(&self) -> usize {
+        let kinds = self.kinds();
+        kinds.iter().position(|(_, values)| !values.is_empty()).unwrap_or(kinds.len())
+    }
+
+    /// As a spec has it; lists and values that are `short`ened say how much they leave out.
+    fn describe(&self, short: bool) -> String {
+        let shown = if short { MAX_VALUES } else { usize::MAX };
+        let mut parts = Vec::new();
+        for (kind, values) in self.kinds().into_iter().filter(|(_, values)| !values.is_empty()) {
+            let quoted: Vec<String> = values.iter().take(shown).map(|value| quoted(value, short)).collect();
+            let more = match values.len().saturating_sub(shown) {
+                0 => String::new(),
+                more => format!(" … and {more} more, {} in all", values.len()),
+            };
+            parts.push(format!("{kind} [{}{more}]", one_line(quoted.join(" "))));
+        }
+        parts.extend(self.timeout_ms.map(|limit| match limit % 1000 {
+            0 => format!(":timeout \"{}s\"", limit / 1000),
+            _ => format!(":timeout \"{limit}ms\""),
+        }));
+        parts.extend(self.memory.map(|limit| match limit % (1 << 20) {
+            0 => format!(":memory \"{}MiB\"", limit >> 20),
+            _ => format!(":memory \"{limit}B\""),
+        }));
+        parts.join(" ")
     }
 }
 
-/// As a spec has it, on one line: `:net ["api.example.org"] :write ["out"]`.
+/// Values of a list that a question shows; more are only counted.
+const MAX_VALUES: usize = 6;
+/// Longer values are shown by their head and end, in characters.
+const MAX_VALUE: usize = 200;
+const HEAD: usize = 120;
+const END: usize = 60;
+
+fn quoted(value: &str, short: bool) -> String {
+    let length = value.chars().count();
+    let mut shown = value.to_owned();
+    let mut note = String::new();
+    if short && length > MAX_VALUE {
+        let head: String = value.chars().take(HEAD).collect();
+        let end: String = value.chars().skip(length - END).collect();
+        shown = format!("{head} … {end}");
+        note = format!(" (shortened, {length} characters)");
+    }
+    format!("\"{}\"{note}", shown.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// As a spec has it, on one line: `:write ["out"] :net ["api.example.org"]`.
 impl fmt::Display for Grants {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        for (kind, values) in self.kinds().into_iter().filter(|(_, values)| !values.is_empty()) {
-            let quoted = |value: &String| format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
-            let values: Vec<String> = values.iter().map(quoted).collect();
-            write!(f, "{separator}{kind} [{}]", one_line(values.join(" ")))?;
-            separator = " ";
-        }
-        Ok(())
+        f.write_str(&self.describe(false))
     }
 }
 
@@ -154,10 +226,32 @@ pub struct Wish {
     pub grants: Grants,
 }
 
+/// More requests are only counted.
+const MAX_WISHES: usize = 20;
+
+impl Wish {
+    /// `wanted` as a question shows it, a line each: the most dangerous first, long lists and values shortened and counted.
+    pub fn lines(wanted: &[Self]) -> Vec<String> {
+        let mut sorted: Vec<&Self> = wanted.iter().collect();
+        sorted.sort_by_key(|wish| wish.grants.danger());
+        let line = |wish: &&Self| wish.describe(true);
+        let mut lines: Vec<String> = sorted.iter().take(MAX_WISHES).map(line).collect();
+        if let Some(rest) = sorted.get(MAX_WISHES..).filter(|rest| !rest.is_empty()) {
+            let permissions = rest.iter().map(|wish| wish.grants.len()).sum();
+            lines.push(format!("and {} more with {}", rest.len(), count(permissions, "permission")));
+        }
+        lines
+    }
+
+    fn describe(&self, short: bool) -> String {
+        one_line(format!("{} wants {} ({})", self.tool, self.grants.describe(short), self.place))
+    }
+}
+
 /// On one line, whatever the tool and its file are called.
 impl fmt::Display for Wish {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&one_line(format!("{} wants {} ({})", self.tool, self.grants, self.place)))
+        f.write_str(&self.describe(false))
     }
 }
 
@@ -171,6 +265,7 @@ pub fn wishes<'t>(load: &Load, tools: impl IntoIterator<Item = &'t LoadedTool>) 
             ScriptState::Broken(_) | ScriptState::None => {
                 let root = load.root_of(loaded.tool.source).or(load.root.as_deref()).unwrap_or(Path::new(""));
                 Grants::of(&resolve_permissions(&loaded.tool, root), root)
+                    .with_limits(loaded.tool.timeout, loaded.tool.memory)
             }
         };
         // A last good version was read from what its file held then.
@@ -382,5 +477,60 @@ mod tests {
         let run = BTreeSet::from([String::from("a\u{1b}[2J\n\"\u{202e}b\\")]);
         let shown = Grants { run, ..Grants::default() }.to_string();
         assert_eq!(shown, r#":run ["a\u{1b}[2J\n\"\u{202e}b\\"]"#);
+    }
+
+    #[test]
+    fn a_question_begins_with_what_is_dangerous_and_counts_what_it_leaves_out() {
+        let wish =
+            |tool: &str, grants| Wish { tool: tool.to_owned(), place: String::from("a.eld:1:1"), grants };
+        let set = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<BTreeSet<_>>();
+        let hosts: BTreeSet<String> = (0..100).map(|number| format!("h{number:03}.example")).collect();
+        let long = format!("sh -c '{}; rm -rf /'", "x".repeat(5_000));
+        let mut wanted = vec![
+            wish("reads", Grants { read: set(&["/etc"]), ..Grants::default() }),
+            wish("reaches", Grants { net: hosts, ..Grants::default() }),
+            wish("waits", Grants::default().with_limits(Some(Duration::from_secs(3600)), Some(1 << 30))),
+            wish("writes", Grants { write: set(&["."]), net: set(&["a.example"]), ..Grants::default() }),
+            wish("runs", Grants { run: set(&["sh"]), env: set(&["TOKEN"]), ..Grants::default() }),
+            wish("starts", Grants { server: BTreeSet::from([long]), ..Grants::default() }),
+        ];
+        let lines = Wish::lines(&wanted);
+        let begin = ["starts", "runs", "writes", "reaches", "reads", "waits"];
+        assert!(lines.iter().zip(begin).all(|(line, name)| line.starts_with(name)), "{lines:#?}");
+        assert!(lines[0].len() < 400 && lines[0].contains("; rm -rf /'\" (shortened, 5"), "{}", lines[0]);
+        assert_eq!(lines[1], "runs wants :run [\"sh\"] :env [\"TOKEN\"] (a.eld:1:1)");
+        assert!(lines[3].contains("\"h005.example\" … and 94 more, 100 in all]"), "{}", lines[3]);
+        assert_eq!(lines[5], "waits wants :timeout \"3600s\" :memory \"1024MiB\" (a.eld:1:1)");
+        let more = wanted[0].grants.clone();
+        wanted.extend((0..30).map(|number| wish(&format!("r{number}"), more.clone())));
+        let lines = Wish::lines(&wanted);
+        assert_eq!(lines.len(), 21);
+        assert_eq!(lines[20], "and 16 more with 17 permissions");
+    }
+
+    #[test]
+    fn a_host_is_shown_as_dns_has_it() {
+        let net = ["\u{430}pple.example", "*.B\u{fc}cher.example:8443", "API.example"].map(String::from);
+        let permissions = Permissions { net: net.to_vec(), ..Permissions::default() };
+        let grants = Grants::of(&permissions, Path::new("/"));
+        assert_eq!(
+            grants.to_string(),
+            ":net [\"*.xn--bcher-kva.example:8443\" \"api.example\" \"xn--pple-43d.example\"]"
+        );
+    }
+
+    #[test]
+    fn limits_above_the_ceilings_need_trust() {
+        let limits =
+            |seconds, memory| Grants::default().with_limits(Some(Duration::from_secs(seconds)), Some(memory));
+        assert!(limits(900, 256 << 20).is_empty());
+        assert_eq!(limits(901, 257 << 20).to_string(), ":timeout \"901s\" :memory \"257MiB\"");
+        let granted = limits(3600, 1 << 30);
+        assert!(granted.covers(&limits(1800, 512 << 20)) && granted.covers(&granted));
+        assert_eq!(granted.missing(&limits(3601, 1 << 30)), limits(3601, 0));
+        assert_eq!(granted.missing(&limits(1, 2 << 30)).to_string(), ":memory \"2048MiB\"");
+        let mut more = granted.clone();
+        more.add(limits(7200, 0));
+        assert_eq!(more, limits(7200, 1 << 30));
     }
 }

@@ -11,7 +11,7 @@ use super::levels::{self, Levels};
 use super::look::Looks;
 use super::read::{BYTE_ORDER_MARK, MAX_BYTES, SourceText, read_source};
 use super::scripts::{find_script, is_same_script, load_scripts};
-use super::{Input, Overlay, ProjectError, names, parallel};
+use super::{Input, Outside, Overlay, ProjectError, display_name, names, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
 use crate::schema::rules::{INVALID_PATTERN, repeats};
@@ -23,7 +23,7 @@ use crate::spec::rules::lone_backslash;
 use crate::spec::{Api, FileKind, McpServer, Tool, ToolKind, WorkerSpec, lower};
 use crate::syntax::parse;
 use crate::syntax::rules::{STRAY_CLOSER, UNCLOSED};
-use crate::text::{Location, SourceFile, SourceId, Sources, Span};
+use crate::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
 use crate::tool::ToolError;
 
 /// Everything that some inputs define.
@@ -294,6 +294,16 @@ fn read_specs(
         load.mcp_servers.extend(file.mcp_servers);
         load.findings.extend(file.findings);
     }
+    for input in inputs {
+        for Outside { path, why } in &input.outside {
+            let source =
+                load.sources.add(SourceText::none(path).into_source(load.sources.id_ahead(0), from).0);
+            let root = input.root.as_deref().and_then(|root| roots.iter().find(|known| ***known == *root));
+            load.roots.extend(root.map(|root| (source, Arc::clone(root))));
+            load.checked.push(source);
+            load.findings.push(unreadable(source, &display_name(path, from), why));
+        }
+    }
     names::tell_duplicates(&mut load);
     names::tell_unknown_worker_tools(&mut load, &whole);
     let mut findings = rules::near_name::check(&load);
@@ -394,13 +404,17 @@ fn read_spec(
         // The tools of the file stay as they were, and the others need not wait for it.
         Err(error) if cache.keeps_going => {
             let mut file = SpecFile::empty(SourceText::none(path).into_source(id, from).0, id);
-            let message = format!("{} cannot be read: {error}", file.source.name);
-            let start = Location { source: id, span: Span::default() };
-            file.findings.push(rules::unreadable::finding(start, &message));
+            file.findings.push(unreadable(id, &file.source.name, &error.to_string()));
             Ok(Arc::new(file))
         }
         Err(source) => Err(ProjectError::Unreadable { path: path.to_owned(), source }),
     }
+}
+
+/// That the file called `name`, which stands for nothing as `source`, cannot be read.
+fn unreadable(source: SourceId, name: &str, why: &str) -> Diagnostic {
+    let start = Location { source, span: Span::default() };
+    rules::unreadable::finding(start, &format!("{name} cannot be read: {}", one_line(why.to_owned())))
 }
 
 impl SpecFile {

@@ -36,11 +36,11 @@ mod watch_probe;
 mod write;
 
 pub use bios::read_bios;
-pub use discover::{Input, ProjectError, find_root, is_test_script, resolve_inputs};
+pub use discover::{Input, Outside, ProjectError, find_root, is_test_script, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 #[cfg(feature = "cli")]
 pub(crate) use grants::follow;
-pub use grants::{Grants, Trust, Wish, wishes};
+pub use grants::{Grants, MAX_MEMORY, MAX_TIMEOUT, Trust, Wish, wishes};
 pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadOptions, LoadedTool, ScriptState, load, load_specs, load_with};
 pub use overlay::Overlay;

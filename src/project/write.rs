@@ -2,9 +2,10 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Result, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::read::BYTE_ORDER_MARK;
+use crate::script::create_beside;
 
 /// Puts the text `after` in the place of `before`, which the file at `path` must still hold; a byte order mark before it
 /// stays.
@@ -37,25 +38,15 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
         return Err(Error::new(ErrorKind::PermissionDenied, "it is read-only"));
     }
     OpenOptions::new().write(true).open(&path)?;
-    let beside = beside(&path);
-    let written = write_new(&beside, bytes, &metadata).and_then(|()| std::fs::rename(&beside, &path));
+    let (file, beside) = create_beside(&path)?;
+    let written = fill(file, bytes, &metadata).and_then(|()| std::fs::rename(&beside, &path));
     if written.is_err() {
         let _ = std::fs::remove_file(&beside);
     }
     written
 }
 
-fn beside(path: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
-}
-
-fn write_new(path: &Path, bytes: &[u8], like: &Metadata) -> Result<()> {
-    // Of a process of this number that was killed.
-    let _ = std::fs::remove_file(path);
-    let mut file = File::create_new(path)?;
+fn fill(mut file: File, bytes: &[u8], like: &Metadata) -> Result<()> {
     keep_owner(&file, like);
     file.set_permissions(like.permissions())?;
     file.write_all(bytes)?;

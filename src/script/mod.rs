@@ -38,6 +38,7 @@ mod host;
 mod interrupt;
 mod io;
 mod isolate;
+mod leftover;
 mod libraries;
 mod loader;
 mod local;
@@ -62,11 +63,14 @@ pub use host::{
     FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables, kill_programs,
 };
 pub use isolate::{Isolation, ProcessOptions, serve_isolated};
+pub(crate) use leftover::create_beside;
+pub use leftover::remove_left_test_folders;
 pub use libraries::{is_known_global, known_globals};
 pub use local::LocalVm;
 pub use module::Module;
 pub(crate) use module::{MAX_MODULES, Require, mentions, module_path, required};
 pub use permission::{PathGrant, Permissions};
+pub(crate) use permission::{hidden_names, is_hidden};
 pub use runner::{RunnerOptions, ScriptRunner};
 pub use testing::{
     TestEnd, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, list_tests,

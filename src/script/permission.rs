@@ -2,9 +2,11 @@
 //!
 //! Nothing is allowed unless it is listed. Each host table enforces its own.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-/// A file or folder that a script may use, and everything beneath it.
+/// A file or folder that a script may use, and everything beneath it that is not hidden: files and folders whose names
+/// begin with a dot (`.env`, `.git`) hold secrets more often than work, and are covered only by a grant that names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGrant {
     /// As the spec's author wrote it, as in `notes/`; scripts name files below it in the same way.
@@ -29,6 +31,28 @@ impl PathGrant {
             // A grant of `..` is no grant of `../..`.
             .find(|rest| !rest.starts_with(".."))
     }
+
+    /// The first hidden name on the way to `real`, where this grant leads once links are followed, that the grant does
+    /// not spell itself. `root` is the project without links; outside of it the user is asked about `real` as a whole.
+    pub(super) fn unnamed_hidden(&self, real: &Path, root: &Path) -> Option<OsString> {
+        let named = plain(Path::new(&self.name));
+        let beneath = real.strip_prefix(root).ok()?;
+        let is_named = |name: &OsStr| named.components().any(|part| part.as_os_str() == name);
+        hidden_names(beneath).find(|name| !is_named(name)).map(OsStr::to_owned)
+    }
+}
+
+/// The names in `path` that begin with a dot: what a shell, and a person, does not see.
+pub(crate) fn hidden_names(path: &Path) -> impl Iterator<Item = &OsStr> {
+    path.components().filter_map(|part| match part {
+        Component::Normal(name) if is_hidden(name) => Some(name),
+        _ => None,
+    })
+}
+
+/// Whether a file or folder of this name is hidden.
+pub(crate) fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
 }
 
 /// `path` without `.`, double slashes and, but for leading ones of a relative path, `..`. Links are not looked at.

@@ -4,6 +4,7 @@
 //! this and requests are judged by it, so that a finding and a refusal cannot disagree. Hosts are read as URLs have them
 //! (case, IDNA, forms of addresses), by the same crate. No name is looked up here.
 
+use core::fmt;
 use core::net::IpAddr;
 
 use url::Host;
@@ -48,7 +49,33 @@ pub struct NoHostGrant {
     pub instead: Option<String>,
 }
 
+/// As it is written, hosts in lower case and in ASCII.
+impl fmt::Display for HostGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Hosts::All => f.write_str("*")?,
+            Hosts::Name(name) => f.write_str(name)?,
+            Hosts::Beneath(above) => write!(f, "*.{above}")?,
+            Hosts::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
+            Hosts::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
+        }
+        match self.port {
+            Ports::Usual => Ok(()),
+            Ports::All => f.write_str(":*"),
+            Ports::One(port) => write!(f, ":{port}"),
+        }
+    }
+}
+
 impl HostGrant {
+    /// `text` in lower case and, where it has other characters, as DNS has it: two names that look alike are told apart.
+    pub fn ascii(text: &str) -> String {
+        match Self::parse(text) {
+            Ok(grant) if !text.is_ascii() => grant.to_string(),
+            Ok(_) | Err(_) => text.to_lowercase(),
+        }
+    }
+
     /// Reads a grant: `api.example.org`, `*.example.org`, `192.168.1.5`, `[::1]` or `*`, with `:8443` or `:*` behind it for
     /// another port than 80 and 443.
     ///

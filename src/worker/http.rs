@@ -275,6 +275,14 @@ pub(super) fn shown_url(url: &Url) -> String {
     shown.to_string()
 }
 
+/// Whether `url` names this machine: `localhost`, or a loopback address.
+pub(super) fn is_on_this_machine(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    })
+}
+
 /// A client for `url`: no redirects (a redirected POST is a misconfigured endpoint), no proxy on this machine.
 pub(super) fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
     let mut builder = Client::builder()
@@ -282,11 +290,7 @@ pub(super) fn build_client(url: &Url, connect: Duration) -> Result<Client, Strin
         .pool_idle_timeout(MAX_IDLE)
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("deftool/", env!("CARGO_PKG_VERSION")));
-    let local = url.host_str().is_some_and(|host| {
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-    });
-    if local {
+    if is_on_this_machine(url) {
         builder = builder.no_proxy();
     }
     if url.scheme() == "http" {

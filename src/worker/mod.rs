@@ -77,4 +77,4 @@ pub use server::{
 pub use submit::{Origin, SubmitError, SubmitRequest};
 pub use toolbox::{ToolSource, Toolbox};
 pub use transport::{Incoming, Look, Outgoing, Page, Transport, TransportError};
-pub use wishes::{key_wish, key_wishes, names_key, server_wish, server_wishes};
+pub use wishes::{endpoint_wish, endpoint_wishes, is_remote, names_key, server_wish, server_wishes};

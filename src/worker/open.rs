@@ -14,7 +14,7 @@ use super::record::ResultError;
 use super::server::{GuardProgram, NotReady, ServerOptions};
 use super::submit::{SubmitError, SubmitRequest};
 use super::toolbox::ToolSource;
-use super::wishes::{key_wish, names_key, server_wish};
+use super::wishes::{endpoint_wish, names_key, server_wish};
 use crate::project::{Grants, LiveProject, ProjectError, Trust, Wish, find_root, read_bios};
 use crate::request::{BiosProvider, BiosTemplate, Outcome};
 use crate::script::{RunnerOptions, ScriptRunner};
@@ -34,7 +34,8 @@ pub enum OpenError {
     /// There is no server to talk to.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// Its spec wants more than it is trusted with: to start a server, or to send a key somewhere.
+    /// Its spec wants more than it is trusted with: to start a server, to talk to one that is not
+    /// on this machine, or to send a key somewhere.
     #[error("not trusted: {}; read the specs, then say so with `OpenWorker::trust`", wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     NotTrusted {
         /// What it wants.
@@ -203,9 +204,8 @@ impl OpenWorker {
         // What the caller gave itself is nobody's wish.
         let sends_key = api_key.is_none() && key.is_some();
         let wanted = server_wish(&generation.load, &spec, endpoint.as_deref()).into_iter();
-        let wanted = wanted
-            .chain(key_wish(&generation.load, &spec, endpoint.as_deref()).filter(|_| sends_key))
-            .collect();
+        let wanted =
+            wanted.chain(endpoint_wish(&generation.load, &spec, endpoint.as_deref(), sends_key)).collect();
         let wanted = trust.of(&generation).refused(wanted);
         if !wanted.is_empty() {
             return Err(OpenError::NotTrusted { wanted });

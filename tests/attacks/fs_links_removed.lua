@@ -3,6 +3,7 @@
 -- says: true
 -- read: box/
 -- write: box/
+-- write: box/trap/.gitignore
 -- links go, what they lead to stays
 return function()
   for _, name in { "link_dir", "link_file", "link_full", "loop", "twin" } do

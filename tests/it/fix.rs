@@ -287,7 +287,8 @@ fn what_a_link_leads_to_outside_is_left_alone_unless_it_is_named() {
         for command in commands {
             let ended = go(command);
             assert_eq!(ended.code, Some(1), "{command:?} {ended:?}");
-            assert!(ended.stderr.contains("leads out of the project, to "), "{command:?} {ended:?}");
+            let told = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(told.contains("leads out of the project, to "), "{command:?} {ended:?}");
             assert_eq!(fs::read_to_string(&init).unwrap(), bad, "{command:?}");
         }
         go(&[commands[0], &["specs/x.eld"][..]].concat());

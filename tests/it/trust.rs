@@ -2,6 +2,7 @@
 //! state folder of its own.
 
 mod keys;
+mod strangers;
 
 use std::fs;
 use std::path::PathBuf;

@@ -4,22 +4,26 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use super::{Line, counted, environment, list};
-use crate::cli::trust::{Store, StoreError, doubt, key_wishes, not_remembered, server_wishes, state_folder};
-use crate::project::{Generation, wishes};
+use crate::cli::trust::{
+    Store, StoreError, doubt, endpoint_wishes, not_remembered, server_wishes, state_folder,
+};
+use crate::project::{Generation, Wish, wishes};
 use crate::text::count;
 
 pub(super) fn check(generation: &Generation) -> Line {
     let mut wanted = wishes(&generation.load, generation.tools());
     let tools = wanted.len();
-    wanted.extend(key_wishes(&generation.load, |name| environment(name).is_some()));
-    let keys = wanted.len() - tools;
-    wanted.extend(server_wishes(&generation.load));
-    let servers = wanted.len() - tools - keys;
+    let asks = endpoint_wishes(&generation.load, |name| environment(name).is_some());
+    let keys = asks.iter().filter(|wish| !wish.grants.env.is_empty()).count();
+    let others = asks.len() - keys;
+    wanted.extend(asks);
+    let starts = server_wishes(&generation.load);
+    let servers = starts.len();
+    wanted.extend(starts);
     if wanted.is_empty() {
         return Line::ok("trust", "not needed: nothing wants more than to read the project");
     }
-    let missing: Vec<String> =
-        not_remembered(generation, wanted.clone()).iter().map(ToString::to_string).collect();
+    let missing = Wish::lines(&not_remembered(generation, wanted));
     if missing.is_empty() {
         let many = counted(tools, "tool");
         let also = |workers: usize, what: &str| match workers {
@@ -27,9 +31,10 @@ pub(super) fn check(generation: &Generation) -> Line {
             workers => format!(", and {} may {what}", count(workers, "worker")),
         };
         let (keys, servers) = (also(keys, "send a key"), also(servers, "start a server"));
+        let others = also(others, "talk to a server elsewhere");
         return Line::ok(
             "trust",
-            format!("granted: {many} may use more than the project's own files{keys}{servers}"),
+            format!("granted: {many} may use more than the project's own files{keys}{others}{servers}"),
         );
     }
     let message = format!("not granted: {}", list(&missing));

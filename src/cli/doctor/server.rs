@@ -8,13 +8,13 @@ use futures_util::future::join_all;
 use super::{Line, environment, model};
 use crate::cli::CliError;
 use crate::cli::args::DoctorOptions;
-use crate::cli::trust::{key_wish, not_remembered};
+use crate::cli::trust::{endpoint_wish, not_remembered};
 use crate::cli::worker::choose_worker;
-use crate::project::Generation;
+use crate::project::{Generation, Wish};
 use crate::spec::WorkerSpec;
 use crate::worker::{
     Credentials, EndpointOptions, Examination, ExamineOptions, ProbeError, examine_endpoint, find_endpoint,
-    names_key,
+    is_remote, names_key,
 };
 
 /// Each question to a server may take so long.
@@ -30,8 +30,10 @@ struct Server {
     key_env: String,
     /// Whether it was only found, and is sent no key.
     is_found: bool,
-    /// What the project is not trusted with: to send the key that is set.
-    untrusted: Option<String>,
+    /// Whether a spec names it and it is not on this machine.
+    is_remote: bool,
+    /// What the project is not trusted with: to ask this server, or to send it the key that is set.
+    untrusted: Option<Wish>,
     workers: Vec<WorkerSpec>,
 }
 
@@ -63,8 +65,11 @@ pub(super) fn check(options: &DoctorOptions, generation: Option<&Generation>) ->
             let more = servers.len() - MAX_SERVERS;
             lines.push(Line::ok("endpoint", format!("{more} more are not asked; `--worker NAME` asks one")));
         }
-        let found = join_all(servers.iter().take(MAX_SERVERS).map(|server| examine(server, options))).await;
-        for (server, found) in servers.iter().zip(found) {
+        let (asked, strangers): (Vec<&Server>, Vec<&Server>) =
+            servers.iter().take(MAX_SERVERS).partition(|server| !server.is_stranger());
+        lines.extend(strangers.into_iter().filter_map(not_asked));
+        let found = join_all(asked.iter().map(|server| examine(server, options))).await;
+        for (server, found) in asked.into_iter().zip(found) {
             lines.extend(tell(server, &found, options, generation));
         }
         lines
@@ -125,6 +130,7 @@ async fn servers(
             source,
             key_env,
             is_found,
+            is_remote: is_remote(&worker, options.endpoint.as_deref()),
             untrusted: None,
             workers: Vec::new(),
         });
@@ -136,15 +142,26 @@ async fn servers(
     (servers.into_values().collect(), without)
 }
 
-/// Where the key of `worker` is set, and the project is not trusted to send it: what it is not trusted with.
-fn untrusted(
-    options: &DoctorOptions,
-    generation: Option<&Generation>,
-    worker: &WorkerSpec,
-) -> Option<String> {
-    let (generation, _) = generation.zip(environment(&worker.api_key_env))?;
-    let wish = key_wish(&generation.load, worker, options.endpoint.as_deref())?;
-    not_remembered(generation, vec![wish]).first().map(ToString::to_string)
+/// What the project is not trusted with of what `worker` wants to send where.
+fn untrusted(options: &DoctorOptions, generation: Option<&Generation>, worker: &WorkerSpec) -> Option<Wish> {
+    let has_key = environment(&worker.api_key_env).is_some();
+    let wish = endpoint_wish(&generation?.load, worker, options.endpoint.as_deref(), has_key)?;
+    not_remembered(generation?, vec![wish]).pop()
+}
+
+impl Server {
+    /// Whether it is not on this machine and the project is not trusted to talk to it.
+    fn is_stranger(&self) -> bool {
+        self.untrusted.as_ref().is_some_and(|wish| !wish.grants.net.is_empty()) && self.is_remote
+    }
+}
+
+/// What is said of a server that nothing is sent to.
+fn not_asked(server: &Server) -> Option<Line> {
+    let wish = server.untrusted.as_ref()?;
+    let message =
+        format!("{} ({}) was not asked, which needs trust: {wish}", shown(&server.base), server.source);
+    Some(Line::warning("endpoint", message, "read the spec, then `deftool trust grant`"))
 }
 
 async fn examine(server: &Server, options: &DoctorOptions) -> Examination {

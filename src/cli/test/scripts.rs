@@ -12,8 +12,8 @@ use super::super::{CliError, arguments, script_log};
 use super::run::{Failure, Kind, Place, TestResult, TestRun};
 use crate::project::{Generation, ScriptState, TestScript, Trust};
 use crate::script::{
-    TestFailure, TestFile, TestLimits, TestName, TestSubject, kill_programs, list_tests, remove_test_folders,
-    run_test,
+    TestFailure, TestFile, TestLimits, TestName, TestSubject, kill_programs, list_tests,
+    remove_left_test_folders, remove_test_folders, run_test,
 };
 use crate::tool::{ToolError, ToolErrorKind};
 
@@ -28,6 +28,7 @@ pub(super) fn run(
     files: &[TestScript],
     options: &TestOptions,
 ) -> Result<(), CliError> {
+    remove_left_test_folders();
     let generation = Arc::new(Generation::load(root, from, None)?);
     // Most tests replace what reaches beyond the project: the question is put to none before it is one.
     let trust = ProjectTrust::without_asking(root, options.scripts.trust).of(&generation);

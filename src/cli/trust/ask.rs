@@ -133,18 +133,19 @@ fn remember(store: &Store, root: &Path, given: &Grants) {
 /// Asks, on a terminal; what was granted.
 fn ask(root: &Path, missing: &[Wish]) -> Result<Grants, CliError> {
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        let wanted: Vec<String> = missing.iter().map(ToString::to_string).collect();
         return Err(CliError::Usage(format!(
             "this project is not trusted with what it wants: {}; read the specs, then `deftool trust grant` \
              remembers it, and `--trust` allows this run alone",
-            wanted.join("; ")
+            Wish::lines(missing).join("; ")
         )));
     }
     let project = one_line(root.to_string_lossy().into_owned());
     say(&format!("More than its own files is wanted in {project}:"));
+    for line in Wish::lines(missing) {
+        say(&format!("  {line}"));
+    }
     let mut given = Grants::default();
     for wish in missing {
-        say(&format!("  {wish}"));
         given.add(wish.grants.clone());
     }
     // Below a list that is too long for the screen, so that its length is seen.

@@ -12,13 +12,13 @@ use std::path::Path;
 
 use serde::Serialize;
 
-pub(super) use crate::worker::{key_wish, key_wishes, server_wish, server_wishes};
+pub(super) use crate::worker::{endpoint_wish, endpoint_wishes, server_wish, server_wishes};
 pub(super) use ask::{ProjectTrust, not_remembered};
 pub(super) use state::{doubt, state_folder};
 pub(super) use store::{Projects, Store, StoreError};
 
 use super::args::{TrustAction, TrustOptions};
-use super::output::{print, print_json, say, say_error};
+use super::output::{print_json, print_lines, say, say_error};
 use super::{CliError, Exit, locate};
 use crate::project::{Generation, Grants, find_root, wishes};
 use crate::script::PathGrant;
@@ -61,7 +61,7 @@ fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
     }
     for Listed { project, grants, exists } in &listed {
         let gone = if *exists { "" } else { " (gone)" };
-        print(&format!("{}{gone}\n  {grants}\n", one_line((*project).to_owned())));
+        print_lines(&format!("{}{gone}\n  {grants}\n", one_line((*project).to_owned())));
     }
     if listed.is_empty() {
         say("no project is trusted with more than its own files");
@@ -75,7 +75,7 @@ fn grant(store: &Store, folder: Option<&Path>) -> Result<Exit, CliError> {
     let generation = Generation::load(&root, &place.current, None)?;
     let mut wanted = wishes(&generation.load, generation.tools());
     // Set or not: the shell that runs it may be another.
-    wanted.extend(key_wishes(&generation.load, |_| true));
+    wanted.extend(endpoint_wishes(&generation.load, |_| true));
     wanted.extend(server_wishes(&generation.load));
     let shown = one_line(root.to_string_lossy().into_owned());
     if wanted.is_empty() {
@@ -86,7 +86,7 @@ fn grant(store: &Store, folder: Option<&Path>) -> Result<Exit, CliError> {
         CliError::Usage(format!("{shown} is no text, so it cannot be remembered; `--trust` allows one run"))
     })?;
     for wish in &wanted {
-        print(&format!("{wish}\n"));
+        print_lines(&format!("{wish}\n"));
     }
     store
         .change(|projects| {

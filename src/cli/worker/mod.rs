@@ -13,7 +13,7 @@ pub(super) use managed::close;
 
 use super::args::{ScriptOptions, WorkerOptions};
 use super::output::{clean, say};
-use super::trust::{ProjectTrust, key_wish, server_wish};
+use super::trust::{ProjectTrust, endpoint_wish, server_wish};
 use super::{CliError, engine, locate};
 use crate::diagnostic::render::render_concise;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -34,7 +34,7 @@ pub(super) struct Chosen {
 }
 
 /// Opens the project and chooses its worker. `recorded`: the worker of the recording that is played; nothing will be sent
-/// then, so that no key is asked about.
+/// then, so that no server and no key is asked about.
 ///
 /// # Errors
 /// When there is no project or no such worker, or the user does not trust it.
@@ -54,11 +54,10 @@ pub(super) fn choose(
     let offered = generation.tool_set(&spec);
     let mut wanted =
         wishes(&generation.load, offered.iter().filter_map(|entry| generation.tool(&entry.name)));
-    if !is_offline && api_key(&spec).is_some() {
-        wanted.extend(key_wish(&generation.load, &spec, options.endpoint.as_deref()));
-    }
     if !is_offline {
-        wanted.extend(server_wish(&generation.load, &spec, options.endpoint.as_deref()));
+        let (named, has_key) = (options.endpoint.as_deref(), api_key(&spec).is_some());
+        wanted.extend(endpoint_wish(&generation.load, &spec, named, has_key));
+        wanted.extend(server_wish(&generation.load, &spec, named));
     }
     let trust = ProjectTrust::settle(&root, wanted, scripts.trust)?;
     let scripts = engine::start(scripts)?;

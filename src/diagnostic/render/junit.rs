@@ -94,7 +94,7 @@ mod tests {
             report.contains("<failure message=\"&lt;wrong&gt;\" type=\"DT001\">b.eld:1:1: error"),
             "{report}"
         );
-        assert!(report.contains("<system-out>a.eld:1:1: warning[DT001]: odd\n</system-out>"), "{report}");
+        assert!(report.contains("<system-out>a.eld:1:1: warning[DT001]: odd&#10;</system-out>"), "{report}");
         assert!(report.contains("name=\"c.eld\"/>"), "{report}");
         assert_eq!(junit_report(&findings, &sources, &[], true).matches("<failure ").count(), 2);
     }

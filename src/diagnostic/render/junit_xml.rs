@@ -84,13 +84,13 @@ fn write_case(out: &mut String, case: &JunitCase) {
     out.push_str("    </testcase>\n");
 }
 
-/// The value of an attribute, whose line ends and tabs a parser would make blanks.
+/// The value of an attribute, whose tabs a parser would make blanks.
 fn escape(text: &str) -> String {
-    escape_text(text).replace('\t', "&#9;").replace('\n', "&#10;").replace('"', "&quot;")
+    escape_text(text).replace('\t', "&#9;").replace('"', "&quot;")
 }
 
-/// Text between tags. What XML 1.0 cannot hold is replaced, a bare CR and what else a terminal
-/// obeys are written as their numbers.
+/// Text between tags. What XML 1.0 cannot hold is replaced. Line ends, so that no text begins a line of the report, what a
+/// terminal obeys, and the second `#` of what begins a CI runner's command are written as their numbers.
 fn escape_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -99,7 +99,9 @@ fn escape_text(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '\r' => escaped.push_str("&#13;"),
-            '\t' | '\n' => escaped.push(character),
+            '\n' => escaped.push_str("&#10;"),
+            '\t' => escaped.push(character),
+            '#' if escaped.ends_with('#') => escaped.push_str("&#35;"),
             '\0'..='\u{1F}' | '\u{FFFE}' | '\u{FFFF}' => escaped.push(char::REPLACEMENT_CHARACTER),
             _ if is_control(character) => _ = write!(escaped, "&#{};", u32::from(character)),
             _ => escaped.push(character),
@@ -118,5 +120,26 @@ mod tests {
             escape("a\"b'<&>\u{1}\n\t\r\u{FFFF}\u{9b}\u{202e}"),
             "a&quot;b'&lt;&amp;&gt;\u{FFFD}&#10;&#9;&#13;\u{FFFD}&#155;&#8238;"
         );
+    }
+
+    #[test]
+    fn no_text_begins_a_line_or_a_command_of_a_runner() {
+        let failure = || JunitFailure {
+            message: String::from("\n::error::m"),
+            kind: String::from("k\n::error::k"),
+            text: String::from("t\n::error::t\r\n##[error]t\u{2028}::error::t"),
+        };
+        let case = JunitCase {
+            class: "c",
+            name: String::from("n\n::error::n"),
+            failure: Some(failure()),
+            output: String::from("\n::stop-commands::o\n"),
+        };
+        let report = junit_xml(&[JunitSuite { file: String::from("f\n::error::f"), cases: vec![case] }]);
+        for line in report.lines() {
+            assert!(!line.trim_start().starts_with("::") && !line.contains("##["), "{line}");
+        }
+        assert!(report.contains("t&#10;::error::t&#13;&#10;#&#35;[error]t"), "{report}");
+        assert_eq!(report.lines().count(), 9, "{report}");
     }
 }

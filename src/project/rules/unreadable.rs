@@ -2,9 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a script that cannot be read
+    /// a script or spec file that cannot be read
     ///
-    /// It is a folder, a pipe, or a file that this user may not read. Every call of the tool would fail.
+    /// It is a folder, a pipe, a file that this user may not read, or a link that leads out of the project. Every call of
+    /// the tool would fail.
     pub(crate) UNREADABLE, "DT404", "unreadable", Error
 }
 

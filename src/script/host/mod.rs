@@ -20,6 +20,7 @@ mod tool;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,6 +175,8 @@ pub(super) struct Host {
     /// What the call has written.
     spent: Arc<spent::Spent>,
     permissions: Permissions,
+    /// The project.
+    root: Option<PathBuf>,
     /// What the call may do with files.
     grants: RefCell<Arc<fs::Grants>>,
     sink: ScriptSink,
@@ -214,6 +217,7 @@ impl Host {
             spoiled: Cell::new(false),
             spent: Arc::default(),
             permissions: script.permissions.clone(),
+            root: script.root.clone(),
             grants: RefCell::default(),
             sink,
         }
@@ -228,7 +232,7 @@ impl Host {
         self.output.set(0);
         self.spent.reset();
         let pins = control.pins(&self.permissions);
-        self.grants.replace(Arc::new(fs::Grants::new(&self.permissions, pins)));
+        self.grants.replace(Arc::new(fs::Grants::new(&self.permissions, self.root.as_deref(), pins)));
     }
 
     /// Has the state dropped after the call.

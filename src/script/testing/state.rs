@@ -463,7 +463,9 @@ fn load(state: &TestState, subject: TestSubject, options: &Table) -> mlua::Resul
     }
     let old = &subject.script;
     let script = Script { permissions, root: root.or_else(|| old.root.clone()), ..Script::clone(old) };
-    let asked = Script { permissions: bounds.left_real(&script.permissions, &fakes), ..script.clone() };
+    let permissions = bounds.left_real(&script.permissions, &fakes);
+    // The time of a call is bounded by that of the test.
+    let asked = Script { permissions, timeout: None, ..script.clone() };
     (subject.permit)(&asked)
         .map_err(|error| HostError::lua(error.kind, format!("tool.load: {}", error.message)))?;
     let TestSubject { accept, permit, .. } = subject;

@@ -3,7 +3,9 @@
 //! Tests write nowhere else. Names are relative and are opened beneath the folder's handle: a tool can bring a link here
 //! that leads out, and what it is granted is not granted to the test.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,11 +14,14 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use crate::script::control::lock;
+use crate::script::leftover;
 
 /// Longest file that a test reads or writes, in bytes.
 const MAX_FILE: usize = 8 << 20;
-/// Most files that are listed.
-const MAX_LISTED: usize = 10_000;
+/// Most bytes that a test writes in all, as one call of a script.
+const MAX_WRITTEN: usize = 64 << 20;
+/// Most files and folders that a test makes, and most files that are listed.
+const MAX_ENTRIES: usize = 10_000;
 
 /// How often a folder is removed again that a test still writes to.
 const SWEEPS: usize = 100;
@@ -41,6 +46,12 @@ pub fn remove_test_folders() {
 #[derive(Debug)]
 pub(super) struct TempFolder {
     path: PathBuf,
+    /// Bytes that the test wrote, files written over included.
+    written: Cell<usize>,
+    /// Files and folders that it made.
+    made: Cell<usize>,
+    /// Held while the folder is there: no other process takes it for one that was left behind.
+    _lock: Option<File>,
 }
 
 impl TempFolder {
@@ -50,13 +61,13 @@ impl TempFolder {
         // Seen as the system sees it: a grant is not to be a link.
         let base = std::fs::canonicalize(&base).unwrap_or(base);
         for _ in 0..16 {
-            let path = base.join(format!("deftool-test-{}-{:08x}", std::process::id(), fastrand::u32(..)));
+            let path = leftover::test_folder_in(&base);
             let mut there = lock(&THERE);
             let there = there.as_mut().ok_or("the tests were ended")?;
-            match make(&path) {
-                Ok(()) => {
+            match make(&path).and_then(|()| leftover::hold_folder(&path)) {
+                Ok(held) => {
                     there.insert(path.clone());
-                    return Ok(Self { path });
+                    return Ok(Self { path, written: Cell::new(0), made: Cell::new(0), _lock: held });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(format!("{}: {error}", path.display())),
@@ -74,12 +85,25 @@ impl TempFolder {
         if text.len() > MAX_FILE {
             return Err(format!("longer than {} MiB", MAX_FILE >> 20));
         }
+        let written = self.written.get().saturating_add(text.len());
+        if written > MAX_WRITTEN {
+            return Err(format!("a test writes {} MiB in all at most", MAX_WRITTEN >> 20));
+        }
         let name = plain(name)?;
         let folder = self.open()?;
+        let new = name.ancestors().filter(|path| !path.as_os_str().is_empty());
+        let new = new.take_while(|path| folder.symlink_metadata(path).is_err()).count();
+        let made = self.made.get().saturating_add(new);
+        if made > MAX_ENTRIES {
+            return Err(format!("a test makes {MAX_ENTRIES} files and folders at most"));
+        }
         if let Some(above) = name.parent().filter(|above| !above.as_os_str().is_empty()) {
             folder.create_dir_all(above).map_err(|error| error.to_string())?;
         }
-        folder.write(name, text).map_err(|error| error.to_string())
+        folder.write(name, text).map_err(|error| error.to_string())?;
+        self.written.set(written);
+        self.made.set(made);
+        Ok(())
     }
 
     /// What the file `name` holds; `None`: there is none.
@@ -111,8 +135,8 @@ impl TempFolder {
                 } else if let Ok(name) = path.strip_prefix(&self.path) {
                     found.push(name.to_string_lossy().replace('\\', "/"));
                 }
-                if found.len() + pending.len() > MAX_LISTED {
-                    return Err(format!("more than {MAX_LISTED} files"));
+                if found.len() + pending.len() > MAX_ENTRIES {
+                    return Err(format!("more than {MAX_ENTRIES} files"));
                 }
             }
         }

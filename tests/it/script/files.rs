@@ -367,7 +367,7 @@ fn folders_are_made_removed_and_renamed() {
 #[test]
 fn files_are_found_by_pattern() {
     let ground = Ground::new(
-        &["."],
+        &[".", ".github", "src/.hidden.rs"],
         &[],
         &[
             (".gitignore", "target/\n*.log\n!keep.log\n/only_top\n"),
@@ -563,17 +563,31 @@ fn a_call_has_quotas() {
 #[cfg(unix)]
 #[test]
 fn no_race_leads_out() {
+    race("../outside", "outside");
+}
+
+/// Nor to what is hidden in it.
+#[cfg(unix)]
+#[test]
+fn no_race_leads_to_a_hidden_file() {
+    race(".hidden", "box/.hidden");
+}
+
+/// Reads and writes in a folder that takes turns with a link to `target`, which is the folder `closed`.
+#[cfg(unix)]
+fn race(target: &'static str, closed: &str) {
     use std::os::unix::fs::symlink;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    let ground = Ground::new(&["box/"], &["box/"], &[("box/dir/f", "inside"), ("outside/f", "CANARY")]);
+    let secret = format!("{closed}/f");
+    let ground = Ground::new(&["box/"], &["box/"], &[("box/dir/f", "inside"), (&secret, "CANARY")]);
     let done = Arc::new(AtomicBool::new(false));
     let swapper = {
         let (done, root) = (Arc::clone(&done), ground.folder.path().to_path_buf());
         std::thread::spawn(move || {
             let (folder, away, link) = (root.join("box/dir"), root.join("box/away"), root.join("box/link"));
             while !done.load(Ordering::Relaxed) {
-                symlink("../outside", &link).unwrap();
+                symlink(target, &link).unwrap();
                 std::fs::rename(&folder, &away).unwrap();
                 std::fs::rename(&link, &folder).unwrap();
                 std::fs::remove_file(&folder).unwrap();
@@ -595,6 +609,6 @@ fn no_race_leads_out() {
     swapper.join().unwrap();
     let seen = read.unwrap();
     assert!(seen.get("CANARY").is_none() && seen.get("inside").is_some(), "{seen}");
-    assert_eq!(ground.names("outside"), ["f"]);
-    assert_eq!(ground.text("outside/f"), "CANARY");
+    assert_eq!(ground.names(closed), ["f"]);
+    assert_eq!(ground.text(&secret), "CANARY");
 }

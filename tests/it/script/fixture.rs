@@ -1,5 +1,5 @@
-//! The folder that attacks with permissions run in: `box/`, which may be granted, full of traps, and beside it
-//! `outside/`, which nobody may read or change.
+//! The folder that attacks with permissions run in: `box/`, which may be granted, full of traps and hidden files that no
+//! grant of it covers, and beside it `outside/`, which nobody may read or change.
 
 use super::*;
 
@@ -18,7 +18,7 @@ impl Fixture {
     pub(super) fn new(attack: &[u8]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        for name in ["box/dir/inner", "box/trap", "outside/dir"] {
+        for name in ["box/dir/inner", "box/trap", "box/.git", "outside/dir"] {
             std::fs::create_dir_all(root.join(name)).unwrap();
         }
         for (name, text) in [
@@ -26,6 +26,8 @@ impl Fixture {
             ("box/dir/b.txt", "inside"),
             ("outside/secret", CANARY),
             ("outside/dir/x", CANARY),
+            ("box/.env", CANARY),
+            ("box/.git/config", CANARY),
         ] {
             std::fs::write(root.join(name), text).unwrap();
         }
@@ -72,10 +74,12 @@ impl Fixture {
             names.join(" ")
         };
         let found = format!("{} {}", names(&outside), names(&outside.join("dir")));
+        let closed = ["outside/secret", "outside/dir/x", "box/.env", "box/.git/config"];
         let texts =
-            ["secret", "dir/x"].map(|name| std::fs::read_to_string(outside.join(name)).unwrap_or_default());
-        (found != "dir secret x" || texts.iter().any(|text| text != CANARY))
-            .then(|| format!("outside there is {found}: {texts:?}"))
+            closed.map(|name| std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default());
+        let hidden = names(&self.folder.path().join("box/.git"));
+        (found != "dir secret x" || hidden != "config" || texts.iter().any(|text| text != CANARY))
+            .then(|| format!("outside there is {found}, hidden {hidden}: {texts:?}"))
     }
 }
 
@@ -87,6 +91,8 @@ fn traps(root: &Path) {
         ("../outside", "box/link_dir"),
         ("../outside/secret", "box/link_file"),
         ("dir", "box/link_inside"),
+        (".env", "box/link_env"),
+        (".git", "box/link_git"),
         ("loop", "box/loop"),
         ("nothing", "box/dangling"),
         ("/proc/self/environ", "box/link_proc"),

@@ -1,14 +1,18 @@
 //! `mkdir`, `remove` and `rename`: folders and names.
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use cap_std::fs::Dir;
 
-use super::Work;
 use super::grant::{Leaf, Need, Place};
 use super::open::open_folder;
+use super::{Work, shown};
 use crate::script::error::HostError;
+use crate::script::leftover;
+use crate::script::permission::is_hidden;
+use crate::tool::ToolErrorKind;
 
 /// Most files and folders that one `remove` takes away.
 pub(super) const MAX_REMOVED: usize = 10_000;
@@ -50,7 +54,7 @@ pub(super) fn remove(work: &Work, (path, recursive): (String, bool)) -> Result<(
         // Counted first, so that a folder with too much in it stays whole.
         for act in [Act::Count, Act::Remove] {
             let mut sweep = Sweep { work, place: &place, act, seen: 0 };
-            sweep.folder(&folder, MAX_DEPTH)?;
+            sweep.folder(&folder, &place.full, MAX_DEPTH)?;
         }
     }
     leaf.dir.remove_dir(&leaf.name).map_err(|error| match error.kind() {
@@ -102,7 +106,17 @@ struct Sweep<'w> {
 }
 
 impl Sweep<'_> {
-    fn folder(&mut self, folder: &Dir, depth: usize) -> Result<(), HostError> {
+    fn keeps_hidden(&self, name: &OsStr) -> HostError {
+        let name = shown(&name.to_string_lossy());
+        let what = format!(
+            "is not removed: {name} in it is hidden, and a granted folder does not cover hidden files and folders below \
+             it; to allow it, name it in :allow (:write […]) in the spec"
+        );
+        HostError { kind: ToolErrorKind::Permission, ..self.place.wrong(what) }
+    }
+
+    /// `path`: where `folder` is.
+    fn folder(&mut self, folder: &Dir, path: &Path, depth: usize) -> Result<(), HostError> {
         let told = |error| self.place.failed(&error);
         if depth == 0 {
             return Err(self.place.wrong(format!("has folders more than {MAX_DEPTH} levels deep")));
@@ -116,13 +130,18 @@ impl Sweep<'_> {
             }
             let entry = entry.map_err(told)?;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            found.push((entry.file_name(), is_folder));
+            let name = entry.file_name();
+            let is_temporary = name.to_str().is_some_and(leftover::is_temporary);
+            if is_hidden(&name) && !is_temporary && !self.work.grants.covers(Need::Write, &path.join(&name)) {
+                return Err(self.keeps_hidden(&name));
+            }
+            found.push((name, is_folder));
         }
         for (name, is_folder) in found {
             if is_folder {
                 let inner =
                     open_folder(folder, Path::new(&name)).map_err(|error| self.place.failed(&error))?;
-                self.folder(&inner, depth - 1)?;
+                self.folder(&inner, &path.join(&name), depth - 1)?;
             }
             match self.act {
                 Act::Count => {}

@@ -36,7 +36,7 @@ pub(in crate::script::host) const DOC: TableDoc = TableDoc {
         FunctionDoc::new(
             "list",
             "(path: string) -> { FileEntry }",
-            "The entries of a folder, by name; sizes in bytes. Links are not followed. Needs `:read` or `:write`.",
+            "The entries of a folder, by name; sizes in bytes. Links are not followed. Hidden entries that no grant names are left out. Needs `:read` or `:write`.",
         )
         .needs(&["read", "write"])
         .fails("A folder with more than 10,000 entries."),
@@ -59,7 +59,7 @@ pub(in crate::script::host) const DOC: TableDoc = TableDoc {
             "The paths that a pattern matches, sorted, and whether there may be more. `*` and `?` stay within a name, `**` spans \
              folders, `[a-z]` and `{a,b}` are as in a shell. The walk begins in the folder that the pattern names before its \
              first wildcard, or in `root`; it follows no links. `kind` is `file` by default. Names that begin with a dot are \
-             left out unless `hidden = true` or the pattern spells the dot. With `gitignore = true` what `.gitignore` and \
+             left out unless `hidden = true` or the pattern spells the dot, and a grant names them. With `gitignore = true` what `.gitignore` and \
              `.ignore` files name is left out, and so is `.git`. `limit` is 1,000 by default, 100,000 at most; `depth` counts \
              folders, 1 being the first alone. A folder that cannot be read has nothing in it. Needs `:read` or `:write`.",
         )
@@ -96,7 +96,7 @@ pub(in crate::script::host) const DOC: TableDoc = TableDoc {
              folder. Needs `:write`.",
         )
         .needs(&["write"])
-        .fails("A path that does not exist; the granted folder itself; more than 10,000 files and folders: then nothing is removed."),
+        .fails("A path that does not exist; the granted folder itself; more than 10,000 files and folders, or a hidden one that no grant names: then nothing is removed."),
         FunctionDoc::new(
             "rename",
             "(from: string, to: string) -> ()",
@@ -111,7 +111,8 @@ pub(in crate::script::host) const DOC: TableDoc = TableDoc {
         "Files and folders beneath those that the spec grants: `:allow (:read [\"notes/\"] :write [\"out/\"])`. `:read` allows to read and \
          look, `:write` to write, make, rename, remove and look, but not to read. A path is named as its grant is \
          (`notes/today.md`), relative to the project, or in full.\n\n\
-         Links are followed as long as they stay beneath the granted folder. What belongs to the running system rather than to a \
+         Links are followed as long as they stay beneath the granted folder. Hidden files and folders (`.env`, `.git`) below a granted folder \
+         are not covered, by whatever link or path they are reached: a grant has to name them. What belongs to the running system rather than to a \
          disk (`/proc`, `/sys`) is refused under a grant around it, as `/` is.",
     )
 };

@@ -6,6 +6,10 @@
 //! be a link: its author wrote its name. From there on everything is opened beneath its handle (cap-std), which refuses
 //! absolute links and links that lead out.
 //!
+//! Hidden files and folders (`.env`, `.git`) below a granted folder are covered only by a grant that names them. This is
+//! checked twice: in the path as the script wrote it, and in the path without links, which is then opened name by name
+//! without following any. So no link, and none that appears meanwhile, leads to a hidden file.
+//!
 //! A granted folder is opened at each use, not once: one that was replaced meanwhile (a checkout, a mount) is seen, and
 //! who can replace it could have changed what is in it. But it has to be where it was when the call was asked for
 //! ([`Pins`]): what the user trusts a tool with is compared then, and another tool may move a link there since.
@@ -13,7 +17,7 @@
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{Error, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
@@ -22,7 +26,7 @@ use cap_std::fs::{Dir, Metadata};
 use super::open::open_folder;
 use super::{failed, shown, wrong};
 use crate::script::error::HostError;
-use crate::script::permission::{PathGrant, Permissions, Pins, plain};
+use crate::script::permission::{PathGrant, Permissions, Pins, hidden_names, is_hidden, plain};
 use crate::syntax::quoted;
 use crate::tool::ToolErrorKind;
 
@@ -52,6 +56,8 @@ impl Need {
 pub(in crate::script::host) struct Grants {
     read: Vec<PathGrant>,
     write: Vec<PathGrant>,
+    /// The project, without links.
+    root: Option<PathBuf>,
     pins: Arc<Pins>,
 }
 
@@ -64,6 +70,9 @@ pub(super) struct Place {
     /// Where that is, without `.` and `..`.
     pub(super) full: PathBuf,
     need: Need,
+    grants: Arc<Grants>,
+    /// Where the granted folder is, without `.` and `..`.
+    granted: PathBuf,
     /// As the script named it.
     path: String,
     /// What is missing of the granted folder, beneath `dir`.
@@ -79,26 +88,43 @@ pub(super) struct Leaf {
 }
 
 impl Grants {
-    /// Those of a call, where `pins` say.
-    pub(in crate::script::host) fn new(permissions: &Permissions, pins: Arc<Pins>) -> Self {
-        Self { read: permissions.read.clone(), write: permissions.write.clone(), pins }
+    /// Those of a call of a script of the project at `root`, where `pins` say.
+    pub(in crate::script::host) fn new(
+        permissions: &Permissions,
+        root: Option<&Path>,
+        pins: Arc<Pins>,
+    ) -> Self {
+        let (read, write) = (permissions.read.clone(), permissions.write.clone());
+        let uses_files = !read.is_empty() || !write.is_empty();
+        let root = root.filter(|_| uses_files).and_then(|root| std::fs::canonicalize(root).ok());
+        Self { read, write, root, pins }
     }
 
     /// Opens the grant that covers `path` for `need`.
-    pub(super) fn open(&self, need: Need, path: &str) -> Result<Place, HostError> {
+    pub(super) fn open(self: &Arc<Self>, need: Need, path: &str) -> Result<Place, HostError> {
         let wanted = plain(Path::new(path));
-        let mut covering: Vec<(PathBuf, &PathGrant)> =
-            self.of(need).filter_map(|grant| Some((grant.rest(&wanted)?, grant))).collect();
+        let mut covering: Vec<(PathBuf, &PathGrant)> = self.covering(need, &wanted).collect();
         covering.sort_by_key(|(rest, _)| rest.components().count());
         for (rest, grant) in covering {
             if !self.pins.hold(&plain(&grant.path)) {
                 return Err(moved(grant));
             }
-            if let Some(place) = enter(need, grant, rest, path)? {
+            if let Some(place) = self.enter(need, grant, rest, path)? {
                 return Ok(place);
             }
         }
         Err(self.denied(need, path, &wanted))
+    }
+
+    /// The grants that cover `wanted`, each with what of it lies beneath the grant.
+    fn covering(&self, need: Need, wanted: &Path) -> impl Iterator<Item = (PathBuf, &PathGrant)> {
+        let rests = self.of(need).filter_map(|grant| Some((grant.rest(wanted)?, grant)));
+        rests.filter(|(rest, _)| hidden_names(rest).next().is_none())
+    }
+
+    /// Whether a grant covers `wanted`, which is a [`plain`] path.
+    pub(super) fn covers(&self, need: Need, wanted: &Path) -> bool {
+        self.covering(need, wanted).next().is_some()
     }
 
     fn of(&self, need: Need) -> impl Iterator<Item = &PathGrant> {
@@ -116,11 +142,11 @@ impl Grants {
         self.of(Need::Look).any(|grant| plain(&grant.path).starts_with(full))
     }
 
-    fn covers(&self, need: Need, wanted: &Path) -> bool {
-        self.of(need).any(|grant| grant.rest(wanted).is_some())
-    }
-
     fn denied(&self, need: Need, path: &str, wanted: &Path) -> HostError {
+        let mut rests = self.of(need).filter_map(|grant| grant.rest(wanted));
+        if rests.any(|rest| hidden_names(&rest).next().is_some()) {
+            return hidden(need, path, wanted);
+        }
         let key = need.key();
         let verb = match need {
             Need::Look if !self.write.is_empty() => "look at",
@@ -163,27 +189,65 @@ fn moved(grant: &PathGrant) -> HostError {
     HostError { kind: ToolErrorKind::Permission, message }
 }
 
-/// Opens `grant`'s folder for what is `rest` beneath it; `None` where the grant is a file and has nothing beneath it.
-fn enter(need: Need, grant: &PathGrant, rest: PathBuf, path: &str) -> Result<Option<Place>, HostError> {
-    let granted = plain(&grant.path);
-    let told = |error: std::io::Error| failed(need, &grant.name, &error);
-    let rest = if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest };
-    let is_grant = rest == Path::new(".");
-    let full = if is_grant { granted.clone() } else { granted.join(&rest) };
-    let path = path.to_owned();
-    let Some(real) = real_path(&granted).map_err(told)? else {
-        let (dir, missing) = open_above(&granted).map_err(told)?;
-        return Ok(Some(Place { need, dir, rest, full, path, missing: Some(missing) }));
-    };
-    if std::fs::metadata(&real).map_err(told)?.is_dir() {
-        let dir = Dir::open_ambient_dir(&real, ambient_authority()).map_err(told)?;
-        return Ok(Some(Place { need, dir, rest, full, path, missing: None }));
+/// That `wanted`, which the script calls `path`, is hidden below a granted folder.
+fn hidden(need: Need, path: &str, wanted: &Path) -> HostError {
+    // As far as the last hidden name: what is below it is covered then.
+    let named = wanted.ancestors().find(|above| above.file_name().is_some_and(is_hidden));
+    let named = named.unwrap_or(wanted).to_string_lossy();
+    let needed = if shown(&named) == named { quoted(&named) } else { String::from("…") };
+    let key = need.key();
+    HostError {
+        kind: ToolErrorKind::Permission,
+        message: format!(
+            "{} is not allowed: it is hidden, and a granted folder does not cover hidden files and folders below it; to \
+             allow it, add :allow (:{key} [{needed}]) to the spec",
+            shown(path)
+        ),
     }
-    let (true, Some(folder), Some(name)) = (is_grant, real.parent(), real.file_name()) else {
-        return Ok(None);
-    };
-    let dir = Dir::open_ambient_dir(folder, ambient_authority()).map_err(told)?;
-    Ok(Some(Place { need, dir, rest: PathBuf::from(name), full, path, missing: None }))
+}
+
+impl Grants {
+    /// Opens `grant`'s folder for what is `rest` beneath it; `None` where the grant is a file and has nothing beneath it.
+    fn enter(
+        self: &Arc<Self>,
+        need: Need,
+        grant: &PathGrant,
+        rest: PathBuf,
+        path: &str,
+    ) -> Result<Option<Place>, HostError> {
+        let granted = plain(&grant.path);
+        let told = |error: std::io::Error| failed(need, &grant.name, &error);
+        let rest = if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest };
+        let is_grant = rest == Path::new(".");
+        let full = if is_grant { granted.clone() } else { granted.join(&rest) };
+        let (grants, path) = (Arc::clone(self), path.to_owned());
+        let Some(real) = real_path(&granted).map_err(told)? else {
+            let (above, missing) = existing_above(&granted).map_err(told)?;
+            self.check_target(need, grant, &above.join(&missing))?;
+            let dir = Dir::open_ambient_dir(above, ambient_authority()).map_err(told)?;
+            return Ok(Some(Place { need, dir, rest, full, grants, granted, path, missing: Some(missing) }));
+        };
+        self.check_target(need, grant, &real)?;
+        if std::fs::metadata(&real).map_err(told)?.is_dir() {
+            let dir = Dir::open_ambient_dir(&real, ambient_authority()).map_err(told)?;
+            return Ok(Some(Place { need, dir, rest, full, grants, granted, path, missing: None }));
+        }
+        let (true, Some(folder), Some(name)) = (is_grant, real.parent(), real.file_name()) else {
+            return Ok(None);
+        };
+        let dir = Dir::open_ambient_dir(folder, ambient_authority()).map_err(told)?;
+        let rest = PathBuf::from(name);
+        Ok(Some(Place { need, dir, rest, full, grants, granted, path, missing: None }))
+    }
+
+    /// Refuses a grant that is a link to something hidden in the project, which its name does not say.
+    fn check_target(&self, need: Need, grant: &PathGrant, real: &Path) -> Result<(), HostError> {
+        let Some(root) = &self.root else { return Ok(()) };
+        if grant.unnamed_hidden(real, root).is_none() {
+            return Ok(());
+        }
+        Err(hidden(need, &grant.name, real.strip_prefix(root).unwrap_or(real)))
+    }
 }
 
 /// `path` without links; `None` where there is nothing.
@@ -196,11 +260,11 @@ fn real_path(path: &Path) -> std::io::Result<Option<PathBuf>> {
     }
 }
 
-/// The nearest folder above `path` that exists, and what of `path` is missing in it.
-fn open_above(path: &Path) -> std::io::Result<(Dir, PathBuf)> {
+/// The nearest folder above `path` that exists, without links, and what of `path` is missing in it.
+fn existing_above(path: &Path) -> std::io::Result<(PathBuf, PathBuf)> {
     for above in path.ancestors().skip(1) {
         if let (Some(real), Ok(missing)) = (real_path(above)?, path.strip_prefix(above)) {
-            return Ok((Dir::open_ambient_dir(real, ambient_authority())?, missing.to_path_buf()));
+            return Ok((real, missing.to_path_buf()));
         }
     }
     Err(ErrorKind::NotFound.into())
@@ -248,7 +312,7 @@ impl Place {
                 rest = missing.file_name().map(PathBuf::from).unwrap_or_default();
             }
         } else if follow && dir.symlink_metadata(&rest).is_ok_and(|about| about.is_symlink()) {
-            rest = dir.canonicalize(&rest).map_err(told)?;
+            rest = self.resolve(&rest)?.map_err(told)?;
         }
         let Some(name) = rest.file_name().map(OsString::from) else {
             return Err(self.wrong("is the granted folder itself; name what is in it"));
@@ -268,13 +332,80 @@ impl Place {
             if above.as_os_str().is_empty() {
                 return self.make_folders(dir, path, make);
             }
-            match dir.open_dir(above) {
-                Ok(found) => {
+            match self.resolve(above)? {
+                Ok(real) => {
+                    let found = self.step_down(&real).map_err(|error| self.failed(&error))?;
                     let missing = path.strip_prefix(above).unwrap_or(Path::new(""));
                     return self.make_folders(found, missing, make);
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound && make.is_some() => {}
                 Err(error) => return Err(self.failed(&error)),
+            }
+        }
+        Ok(dir)
+    }
+
+    /// The folder at this place.
+    pub(super) fn folder(&self) -> Result<Dir, HostError> {
+        let real = self.resolve(&self.rest)?;
+        real.and_then(|real| self.step_down(&real)).map_err(|error| self.failed(&error))
+    }
+
+    /// What there is at this place, links followed.
+    ///
+    /// # Errors
+    /// That it is not allowed; and, within, why it cannot be had.
+    pub(super) fn about(&self) -> Result<std::io::Result<Metadata>, HostError> {
+        let real = match self.resolve(&self.rest)? {
+            Ok(real) => real,
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(match real.file_name() {
+            None => self.dir.dir_metadata(),
+            Some(name) => self.step_down(parent(&real)).and_then(|dir| dir.symlink_metadata(name)),
+        })
+    }
+
+    /// `path` beneath `dir` without links.
+    ///
+    /// # Errors
+    /// That a link leads to something hidden; and, within, why it cannot be followed.
+    fn resolve(&self, path: &Path) -> Result<std::io::Result<PathBuf>, HostError> {
+        // Of what is not there, the way to it counts: that it is missing in a hidden folder is not told either.
+        for above in path.ancestors() {
+            match self.dir.canonicalize(above) {
+                Ok(real) => {
+                    self.check_hidden(above, &real)?;
+                    let missing = || Err(ErrorKind::NotFound.into());
+                    return Ok(if above == path { Ok(real) } else { missing() });
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Err(ErrorKind::NotFound.into()))
+    }
+
+    /// Refuses `real`, which `path` leads to, where that is hidden and no grant names it.
+    fn check_hidden(&self, path: &Path, real: &Path) -> Result<(), HostError> {
+        // Without a link on the way it is as the script named it, which was checked.
+        if real == path || hidden_names(real).next().is_none() {
+            return Ok(());
+        }
+        let full = self.granted.join(real);
+        if self.grants.covers(self.need, &full) {
+            return Ok(());
+        }
+        let named = self.grants.root.as_ref().and_then(|root| full.strip_prefix(root).ok());
+        Err(hidden(self.need, &self.path, named.unwrap_or(real)))
+    }
+
+    /// The folder `real` beneath `dir`; no link is followed, whatever has appeared on the way meanwhile.
+    fn step_down(&self, real: &Path) -> std::io::Result<Dir> {
+        let mut dir = self.dir.try_clone()?;
+        for part in real.components() {
+            if let Component::Normal(name) = part {
+                dir = open_folder(&dir, Path::new(name))?;
             }
         }
         Ok(dir)

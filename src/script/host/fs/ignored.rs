@@ -89,7 +89,7 @@ impl Ignores {
         }
         let mut options = OpenOptions::new();
         options.read(true);
-        never_wait(&mut options, false);
+        never_wait(&mut options);
         let file = dir.open_with(name, &options).ok()?;
         let length = file.metadata().ok().filter(cap_std::fs::Metadata::is_file)?.len();
         if length > MAX_FILE.min(self.left) {

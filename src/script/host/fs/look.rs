@@ -3,11 +3,12 @@
 use std::io::ErrorKind;
 use std::time::UNIX_EPOCH;
 
-use cap_std::fs::{Dir, FileType, Metadata};
+use cap_std::fs::{FileType, Metadata};
 
 use super::Work;
-use super::grant::{Need, Place};
+use super::grant::Need;
 use crate::script::error::HostError;
+use crate::script::permission::is_hidden;
 
 /// Most entries that are listed.
 pub(super) const MAX_ENTRIES: usize = 10_000;
@@ -34,11 +35,15 @@ pub(super) struct Stat {
 pub(super) fn list(work: &Work, path: String) -> Result<Vec<Entry>, HostError> {
     let place = work.grants.open(Need::Look, &path)?.existing()?;
     let told = |error| place.failed(&error);
-    let folder = folder(&place)?;
+    let folder = place.folder()?;
     let mut entries = Vec::new();
     for entry in folder.entries().map_err(told)? {
         work.go_on()?;
         let entry = entry.map_err(told)?;
+        let name = entry.file_name();
+        if is_hidden(&name) && !work.grants.covers(Need::Look, &place.full.join(&name)) {
+            continue;
+        }
         if entries.len() >= MAX_ENTRIES {
             return Err(place.wrong(format!(
                 "has more than {MAX_ENTRIES} entries; fs.glob with a limit finds some of them"
@@ -47,7 +52,7 @@ pub(super) fn list(work: &Work, path: String) -> Result<Vec<Entry>, HostError> {
         // An entry that vanished meanwhile is no entry.
         let Ok(about) = entry.metadata() else { continue };
         entries.push(Entry {
-            name: entry.file_name().to_string_lossy().into_owned(),
+            name: name.to_string_lossy().into_owned(),
             kind: kind(about.file_type()),
             size: about.len(),
         });
@@ -56,19 +61,13 @@ pub(super) fn list(work: &Work, path: String) -> Result<Vec<Entry>, HostError> {
     Ok(entries)
 }
 
-/// The folder at `place`.
-pub(super) fn folder(place: &Place) -> Result<Dir, HostError> {
-    let opened = if place.is_grant() { place.dir.try_clone() } else { place.dir.open_dir(&place.rest) };
-    opened.map_err(|error| place.failed(&error))
-}
-
 /// What is known about a path; `None` where there is nothing.
 pub(super) fn stat(work: &Work, path: String) -> Result<Option<Stat>, HostError> {
     let place = work.grants.open(Need::Look, &path)?;
     if !place.exists() {
         return Ok(None);
     }
-    match place.dir.metadata(&place.rest) {
+    match place.about()? {
         Ok(about) => Ok(Some(Stat {
             kind: kind(about.file_type()),
             size: about.len(),

@@ -15,14 +15,20 @@ use crate::tool::ToolErrorKind;
 /// Opens the file at `place` for reading, and its length.
 pub(super) fn open_file(place: &Place) -> Result<(File, u64), HostError> {
     let told = |error| place.failed(&error);
-    // Looked at first: to open a device may move it.
-    if !place.dir.metadata(&place.rest).map_err(told)?.is_file() {
+    if place.is_grant() {
         return Err(place.wrong("is not a regular file"));
+    }
+    let leaf = place.leaf(true, None)?;
+    // Looked at first: to open a device may move it.
+    match &leaf.about {
+        None => return Err(told(std::io::ErrorKind::NotFound.into())),
+        Some(about) if !about.is_file() => return Err(place.wrong("is not a regular file")),
+        Some(_) => {}
     }
     let mut options = OpenOptions::new();
     options.read(true);
-    never_wait(&mut options, true);
-    let file = place.dir.open_with(&place.rest, &options).map_err(told)?.into_std();
+    never_wait(&mut options);
+    let file = leaf.dir.open_with(&leaf.name, &options).map_err(told)?.into_std();
     let about = file.metadata().map_err(told)?;
     if !about.is_file() {
         return Err(place.wrong("is not a regular file"));
@@ -39,7 +45,7 @@ pub(super) fn open_end(place: &Place, leaf: &Leaf) -> Result<File, HostError> {
     }
     let mut options = OpenOptions::new();
     options.append(true).create(true);
-    never_wait(&mut options, false);
+    never_wait(&mut options);
     let file = leaf.dir.open_with(&leaf.name, &options).map_err(told)?.into_std();
     if !file.metadata().map_err(told)?.is_file() {
         return Err(place.wrong("is not a regular file"));
@@ -64,18 +70,18 @@ pub(super) fn open_folder(dir: &Dir, name: &Path) -> std::io::Result<Dir> {
     dir.open_dir(name)
 }
 
-/// Has an open for `options` come back at once, whatever is there.
-pub(super) fn never_wait(options: &mut OpenOptions, follow: bool) {
+/// Has an open for `options` come back at once, whatever is there, and follow no link.
+pub(super) fn never_wait(options: &mut OpenOptions) {
     #[cfg(unix)]
     {
         use cap_std::fs::OpenOptionsExt as _;
         use rustix::fs::OFlags;
 
-        let flags = if follow { OFlags::NONBLOCK } else { OFlags::NONBLOCK | OFlags::NOFOLLOW };
-        options.custom_flags((flags | OFlags::NOCTTY).bits().cast_signed());
+        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+        options.custom_flags(flags.bits().cast_signed());
     }
     #[cfg(not(unix))]
-    let _ = (options, follow);
+    let _ = options;
 }
 
 /// Refuses `file` where it is a window into the system rather than something on a disk (`/proc/self/environ` has the

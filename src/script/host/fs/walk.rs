@@ -3,8 +3,8 @@
 //! The walk opens each folder beneath the handle of the one above it and follows no link, so that it neither leaves the
 //! grant nor runs in circles. It goes through names in their order: a limit always leaves out the same.
 
-use std::ffi::OsString;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, FileType};
 use globset::{GlobBuilder, GlobMatcher};
@@ -12,10 +12,11 @@ use globset::{GlobBuilder, GlobMatcher};
 use super::Work;
 use super::grant::{Need, Place};
 use super::ignored::Ignores;
-use super::look::{folder, kind};
+use super::look::kind;
 use super::open::open_folder;
 use super::{shown, wrong};
 use crate::script::error::HostError;
+use crate::script::permission::is_hidden;
 
 /// Most paths that a walk answers.
 pub(super) const MAX_FOUND: u64 = 100_000;
@@ -58,12 +59,12 @@ pub(super) fn glob(work: &Work, query: Query) -> Result<(Vec<String>, bool), Hos
         .map_err(|error| wrong(format!("the pattern {}: {}", shown(&query.pattern), error.kind())))?
         .compile_matcher();
     let place = work.grants.open(Need::Look, if base.is_empty() { "." } else { &base })?;
-    let is_there = place.exists() && place.dir.metadata(&place.rest).is_ok_and(|about| about.is_dir());
+    let is_there = place.exists() && place.about()?.is_ok_and(|about| about.is_dir());
     if !is_there && query.root.is_none() {
         return Ok((Vec::new(), false));
     }
     let place = place.existing()?;
-    let top = folder(&place)?;
+    let top = place.folder()?;
     let mut ignores = Ignores::new(query.gitignore);
     let mut path = String::new();
     if !place.is_grant() {
@@ -76,6 +77,7 @@ pub(super) fn glob(work: &Work, query: Query) -> Result<(Vec<String>, bool), Hos
         work,
         matcher,
         base: base.strip_prefix("./").unwrap_or(&base).to_owned(),
+        full: place.full.clone(),
         skipped: path.len(),
         hidden: query.hidden.unwrap_or_else(|| pattern.split('/').any(|step| step.starts_with('.'))),
         depth: if is_bounded { query.depth.min(steps) } else { query.depth } as usize,
@@ -108,7 +110,9 @@ struct Walk<'w> {
     matcher: GlobMatcher,
     /// What found paths begin with.
     base: String,
-    /// How much of `path` lies above the folder where the walk began.
+    /// The folder where the walk began, in full.
+    full: PathBuf,
+    /// How much of `path` lies above that folder.
     skipped: usize,
     hidden: bool,
     depth: usize,
@@ -201,6 +205,12 @@ impl Walk<'_> {
         true
     }
 
+    /// Whether the hidden entry `name` of the folder that is looked at is asked for, and granted.
+    fn shows_hidden(&self, name: &OsStr) -> bool {
+        let beneath = self.path.get(self.skipped..).unwrap_or_default();
+        self.hidden && self.work.grants.covers(Need::Look, &self.full.join(beneath).join(name))
+    }
+
     fn names(&mut self, dir: &Dir) -> Result<Listed, HostError> {
         let entries = match dir.entries() {
             Ok(entries) => entries,
@@ -215,7 +225,7 @@ impl Walk<'_> {
             }
             let exact = entry.file_name();
             let shown = exact.to_string_lossy().into_owned();
-            if (shown.starts_with('.') && !self.hidden) || self.ignores.always_ignore(&shown) {
+            if self.ignores.always_ignore(&shown) || (is_hidden(&exact) && !self.shows_hidden(&exact)) {
                 continue;
             }
             let Ok(kind) = entry.file_type() else { continue };

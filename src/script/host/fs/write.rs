@@ -7,12 +7,11 @@
 use std::fs::{File, Metadata};
 use std::io::Write as _;
 
-use cap_std::fs::OpenOptions;
-
 use super::Work;
 use super::grant::{Leaf, Need, Place};
 use super::open::open_end;
 use crate::script::error::HostError;
+use crate::script::leftover;
 
 /// Bytes between two looks at whether the call still stands.
 const STRIDE: usize = 1 << 20;
@@ -39,10 +38,7 @@ pub(super) fn write(work: &Work, writing: Writing) -> Result<(), HostError> {
         }
         None => None,
     };
-    let beside = format!(".deftool-{:016x}.tmp", fastrand::u64(..));
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    let file = leaf.dir.open_with(&beside, &options).map_err(|error| place.failed(&error))?.into_std();
+    let (file, beside) = leftover::create(&leaf.dir).map_err(|error| place.failed(&error))?;
     let written = fill(work, &place, &file, &writing.bytes, old.as_ref())
         .and_then(|()| leaf.dir.rename(&beside, &leaf.dir, &leaf.name).map_err(|error| place.failed(&error)));
     if written.is_err() {

@@ -1,0 +1,120 @@
+//! The server that a worker talks to, and the key that it sends there.
+//!
+//! Whoever wrote the spec chose the server, the variable of the key, or both, so each is a permission request like those of
+//! tools. A server on this machine needs none of its own: nothing leaves the machine. What the user said is never asked
+//! about: an endpoint from the command line or from `OPENAI_BASE_URL`, with the variable that no spec names.
+
+use reqwest::Url;
+
+use crate::project::{Grants, Load, Wish};
+use crate::spec::WorkerSpec;
+use crate::text::Location;
+use crate::worker::http::{has_user, is_on_this_machine};
+
+/// What `worker` wants to send where. `named` is the endpoint that the user named in place of the spec's; `has_key`: whether
+/// the variable of its key is set.
+pub fn endpoint_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>, has_key: bool) -> Option<Wish> {
+    // A server that the worker starts is trusted as a whole.
+    let server = if named.is_some() || worker.server.is_some() { None } else { worker.endpoint.as_deref() };
+    let parsed = |base: &str| Url::parse(base.trim()).ok();
+    let to = named.or(server).and_then(parsed);
+    let is_chosen = server.is_some() || names_key(worker);
+    // A URL with a user and a password is sent these, and no key.
+    let sends_key = has_key && is_chosen && !to.as_ref().is_some_and(has_user);
+    let server = server.and_then(parsed).filter(|url| sends_key || !is_on_this_machine(url));
+    let grants = Grants {
+        net: server.as_ref().and_then(host_of).into_iter().collect(),
+        env: sends_key.then(|| worker.api_key_env.clone()).into_iter().collect(),
+        ..Grants::default()
+    };
+    if grants.is_empty() {
+        return None;
+    }
+    let at = worker.source.map(|source| Location { source, span: worker.name.span });
+    let place = at.map(|at| load.sources.describe(at)).unwrap_or_default();
+    Some(Wish { tool: format!("worker `{}`", worker.name.value), place, grants })
+}
+
+/// Whether `worker` names a server that is not on this machine, and the user named none in its place.
+pub fn is_remote(worker: &WorkerSpec, named: Option<&str>) -> bool {
+    let base = worker.endpoint.as_deref().filter(|_| named.is_none() && worker.server.is_none());
+    base.and_then(|base| Url::parse(base.trim()).ok()).is_some_and(|url| !is_on_this_machine(&url))
+}
+
+/// Whether the spec names a variable of its own, in place of the one that every program reads.
+pub fn names_key(worker: &WorkerSpec) -> bool {
+    worker.api_key_env != WorkerSpec::named("").api_key_env
+}
+
+/// What the workers of a project want, where `is_set` says that a variable is set.
+pub fn endpoint_wishes(load: &Load, is_set: impl Fn(&str) -> bool) -> Vec<Wish> {
+    let workers = load.workers.iter().filter(|worker| worker.valid);
+    workers.filter_map(|worker| endpoint_wish(load, worker, None, is_set(&worker.api_key_env))).collect()
+}
+
+/// Host and port.
+fn host_of(url: &Url) -> Option<String> {
+    Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(endpoint: Option<&str>, key: &str, named: Option<&str>, has_key: bool) -> String {
+        let mut worker = WorkerSpec::named("w");
+        worker.endpoint = endpoint.map(str::to_owned);
+        worker.api_key_env = key.to_owned();
+        let wish = endpoint_wish(&Load::default(), &worker, named, has_key);
+        wish.map(|wish| wish.grants.to_string()).unwrap_or_default()
+    }
+
+    /// Every spelling of a host by which a spec could mean a stranger, or this machine.
+    #[test]
+    fn a_server_elsewhere_needs_trust_with_or_without_a_key() {
+        for (endpoint, expected) in [
+            ("http://127.0.0.1:8080/v1", ""),
+            ("http://127.9.9.9/v1", ""),
+            ("http://localhost:1234/v1", ""),
+            ("http://LOCALHOST/v1", ""),
+            ("http://[::1]:8080/v1", ""),
+            ("http://2130706433/v1", ""),
+            (" http://127.0.0.1/v1 ", ""),
+            ("https://llm.example/v1", "llm.example:443"),
+            ("HTTP://LLM.example/v1", "llm.example:80"),
+            ("http://127.0.0.1.evil.example/v1", "127.0.0.1.evil.example:80"),
+            ("http://localhost.evil.example/v1", "localhost.evil.example:80"),
+            ("http://127.0.0.1@evil.example/v1", "evil.example:80"),
+            ("http://user:password@evil.example/v1", "evil.example:80"),
+            ("http://evil.example#127.0.0.1/v1", "evil.example:80"),
+            ("http://evil.example\\@127.0.0.1/v1", "evil.example:80"),
+            ("http://0.0.0.0:8080/v1", "0.0.0.0:8080"),
+            ("http://[::ffff:127.0.0.1]/v1", "[::ffff:7f00:1]:80"),
+            ("http://192.168.0.7:8080/v1", "192.168.0.7:8080"),
+            ("http://169.254.169.254/v1", "169.254.169.254:80"),
+            ("http://localhost./v1", "localhost.:80"),
+            ("http://\u{430}pple.example/v1", "xn--pple-43d.example:80"),
+        ] {
+            let expected = if expected.is_empty() { String::new() } else { format!(":net [\"{expected}\"]") };
+            assert_eq!(wish(Some(endpoint), "OPENAI_API_KEY", None, false), expected, "{endpoint}");
+            let named = wish(Some(endpoint), "OPENAI_API_KEY", Some("https://mine.example/v1"), true);
+            assert_eq!(named, "", "{endpoint}: the user named another");
+        }
+    }
+
+    #[test]
+    fn a_key_needs_trust_where_the_spec_has_a_say_in_it() {
+        for (endpoint, key, named, expected) in [
+            (None, "OPENAI_API_KEY", None, ""),
+            (None, "TOKEN", None, ":env [\"TOKEN\"]"),
+            (None, "TOKEN", Some("https://mine.example/v1"), ":env [\"TOKEN\"]"),
+            (Some("http://127.0.0.1:80/v1"), "TOKEN", None, ":net [\"127.0.0.1:80\"] :env [\"TOKEN\"]"),
+            (Some("http://a.example/v1"), "TOKEN", None, ":net [\"a.example:80\"] :env [\"TOKEN\"]"),
+            (Some("http://u@127.0.0.1:80/v1"), "TOKEN", None, ""),
+            (Some("http://u@a.example/v1"), "TOKEN", None, ":net [\"a.example:80\"]"),
+            (Some("no URL"), "TOKEN", None, ":env [\"TOKEN\"]"),
+        ] {
+            assert_eq!(wish(endpoint, key, named, true), expected, "{endpoint:?} {key} {named:?}");
+        }
+    }
+}

@@ -1,0 +1,579 @@
+//! Clones of strangers: nothing is sent to a server that a spec names, no hidden file is read, changed or sent, and no link
+//! leads out, without a question.
+//!
+//! Each attack says what got through, and a table is printed (`--nocapture`). The real binary, real files, a real server.
+
+use super::*;
+
+const CANARY: &str = "CANARY-91c4-of-this-long";
+
+/// A project with secrets in hidden files, and links to them that are not hidden.
+struct Clone {
+    home: Home,
+    outside: tempfile::TempDir,
+}
+
+/// What is hidden, each with the canary in it.
+const SECRETS: [&str; 6] =
+    [".env", ".git/config", ".git/hooks/post-commit", ".config/app/token", "notes/.draft", "notes/deep/.x/y"];
+
+impl Clone {
+    fn new() -> Self {
+        let clone = Self { home: Home::of(&[]), outside: tempfile::tempdir().unwrap() };
+        for secret in SECRETS {
+            clone.home.project.write(secret, CANARY);
+        }
+        clone.home.project.write("notes/a.md", "plain");
+        clone.home.project.write("notes/deep/b.md", "plain");
+        fs::create_dir(clone.outside.path().join("folder")).unwrap();
+        fs::write(clone.outside.path().join("secret"), CANARY).unwrap();
+        fs::write(clone.outside.path().join("folder/secret"), CANARY).unwrap();
+        #[cfg(unix)]
+        for (target, link) in [
+            (".env", "visible"),
+            ("visible", "twice"),
+            (".git", "git"),
+            ("../.env", "notes/up"),
+            (".draft", "notes/draft"),
+            ("deep/.x", "notes/x"),
+            (".", "self"),
+            (".config/app", "app"),
+            ("missing/../.env", "odd"),
+        ] {
+            std::os::unix::fs::symlink(target, clone.home.project.path(link)).unwrap();
+        }
+        clone
+    }
+
+    /// What `deftool call` makes of a script with these permissions.
+    fn call(&self, allow: &str, body: &str) -> Ended {
+        self.home.project.write("specs/probe.eld", tool("probe", allow));
+        self.home.project.write("scripts/probe.lua", format!("return function()\n{body}\nend\n"));
+        self.home.run(&["call", "probe", "--trust"])
+    }
+
+    /// The secrets that are no longer as they were.
+    fn changed(&self) -> Vec<&'static str> {
+        let is_other =
+            |name: &&str| fs::read_to_string(self.home.project.path(name)).ok().as_deref() != Some(CANARY);
+        SECRETS.into_iter().filter(is_other).collect()
+    }
+}
+
+/// Prints how many attacks of a kind got through; none may.
+fn judge(kind: &str, attacks: usize, through: &[String]) {
+    println!("{kind:<40} {attacks:>3} attacks, {:>3} got through", through.len());
+    assert!(through.is_empty(), "{kind}:\n{}", through.join("\n"));
+}
+
+/// A folder grant and the ways by which a script could read a hidden file below it.
+#[cfg(unix)]
+#[test]
+fn no_script_reads_a_hidden_file_below_a_granted_folder() {
+    let clone = Clone::new();
+    let full = clone.home.project.path(".env");
+    let full = full.to_str().unwrap();
+    let paths = [
+        ".env",
+        "./.env",
+        ".//.env",
+        "././.env",
+        "notes/../.env",
+        "notes/deep/../../.env",
+        "self/.env",
+        "self/self/.env",
+        ".env/",
+        ".env/.",
+        "visible",
+        "./visible",
+        "twice",
+        "notes/up",
+        "notes/deep/../up",
+        "odd",
+        ".git/config",
+        "./.git/../.git/config",
+        "git/config",
+        "git/hooks/post-commit",
+        "git/../.env",
+        "self/git/config",
+        ".config/app/token",
+        "app/token",
+        "notes/.draft",
+        "notes/draft",
+        "notes/x/y",
+        "notes/deep/.x/y",
+        full,
+    ];
+    let mut through = Vec::new();
+    for path in paths {
+        let body = format!(
+            "local got = json.array({{}})
+             for _, read in {{ fs.read, fs.lines, fs.read_bytes }} do
+               local ok, text = pcall(read, {path:?}) if ok then table.insert(got, text) end
+             end
+             return got"
+        );
+        let ended = clone.call(":read [\".\" \"notes\"]", &body);
+        assert_eq!(ended.code, Some(0), "{path}: {ended:?}");
+        if ended.stdout.contains(CANARY) {
+            through.push(format!("read {path}"));
+        }
+    }
+    judge("reading hidden files", paths.len(), &through);
+}
+
+/// Names and sizes of hidden files are hidden, too.
+#[cfg(unix)]
+#[test]
+fn no_script_lists_a_hidden_file_below_a_granted_folder() {
+    let clone = Clone::new();
+    let looks = [
+        "fs.list('.')",
+        "fs.list('')",
+        "fs.list('notes')",
+        "fs.list('self')",
+        "fs.list('.git')",
+        "fs.list('git')",
+        "fs.list('notes/x')",
+        "fs.list('app')",
+        "fs.glob('**', { hidden = true })",
+        "fs.glob('**', { hidden = true, kind = 'any' })",
+        "fs.glob('.env')",
+        "fs.glob('.*')",
+        "fs.glob('.git/**')",
+        "fs.glob('**', { root = '.git' })",
+        "fs.glob('**', { root = 'git' })",
+        "fs.glob('git/**')",
+        "fs.glob('.g*/**', { hidden = true })",
+        "fs.glob('notes/**/.*')",
+        "fs.glob('self/.*')",
+        "fs.glob('[.]env')",
+        "fs.glob('{.env,.git/config}')",
+        "fs.glob('**/.x/*', { gitignore = true })",
+        "fs.stat('.env')",
+        "fs.stat('visible')",
+        "fs.exists('.env')",
+        "fs.exists('.git/config')",
+        "fs.exists('git/config')",
+        "fs.stat('notes/x/y')",
+    ];
+    let names = ["env", "config", "hooks", "token", "draft\"", "\"y\"", "/y\"", ".x", "\"size\":24"];
+    let mut through = Vec::new();
+    for look in looks {
+        let body = format!(
+            "local ok, found = pcall(function() return {look} end)
+             if not ok then return 'refused' end
+             if found == true then return 'env' end
+             local text = json.encode(found == nil and '' or found)
+             -- What links are called was never a secret.
+             for _, link in {{ 'visible', 'twice', 'odd', 'notes/draft', 'draft' }} do text = text:gsub('\"' .. link .. '\"', '') end
+             return {{ text }}"
+        );
+        let ended = clone.call(":read [\".\"]", &body);
+        assert_eq!(ended.code, Some(0), "{look}: {ended:?}");
+        let said = ended.stdout.replace("\\\"", "\"");
+        if names.iter().any(|name| said.contains(name)) {
+            through.push(format!("{look}: {said}"));
+        }
+    }
+    judge("listing hidden files", looks.len(), &through);
+}
+
+#[cfg(unix)]
+#[test]
+fn no_script_changes_a_hidden_file_below_a_granted_folder() {
+    let writes = [
+        "fs.write('.env', 'x')",
+        "fs.append('.env', 'x')",
+        "fs.write('./notes/../.env', 'x')",
+        "fs.write('visible', 'x')",
+        "fs.append('visible', 'x')",
+        "fs.append('twice', 'x')",
+        "fs.write('notes/up', 'x')",
+        "fs.write('git/config', 'x')",
+        "fs.append('git/hooks/post-commit', 'x')",
+        "fs.write('.git/config', 'x')",
+        "fs.write('self/.env', 'x')",
+        "fs.remove('.env')",
+        "fs.remove('git/config')",
+        "fs.remove('.git', { recursive = true })",
+        "fs.remove('notes', { recursive = true })",
+        "fs.remove('notes/deep', { recursive = true })",
+        "fs.remove('notes/x/y')",
+        "fs.rename('.env', 'env.txt')",
+        "fs.rename('.git', 'gitdir')",
+        "fs.rename('git/config', 'config.txt')",
+        "fs.rename('notes/a.md', '.env')",
+        "fs.rename('notes/a.md', 'git/config')",
+        "fs.write('.git/hooks/pre-commit', 'x', { parents = true })",
+        "fs.write('git/hooks/pre-push', 'x')",
+        "fs.write('.new/deep/file', 'x', { parents = true })",
+        "fs.write('git/objects/x', 'x', { parents = true })",
+        "fs.mkdir('.git/new')",
+        "fs.mkdir('git/new')",
+        "fs.mkdir('.hidden/new', { parents = true })",
+        "fs.rename('notes/a.md', '.git/hooks/pre-rebase')",
+        "fs.rename('notes/deep', '.deep')",
+    ];
+    let made = [
+        ".git/hooks/pre-commit",
+        ".git/hooks/pre-push",
+        ".new",
+        ".git/objects",
+        ".git/new",
+        ".hidden",
+        ".git/hooks/pre-rebase",
+        ".deep",
+        "gitdir",
+        "env.txt",
+        "config.txt",
+    ];
+    let mut through = Vec::new();
+    for write in writes {
+        let clone = Clone::new();
+        let ended =
+            clone.call(":read [\".\"] :write [\".\"]", &format!("pcall(function() {write} end) return 1"));
+        assert_eq!(ended.code, Some(0), "{write}: {ended:?}");
+        let made: Vec<&str> =
+            made.into_iter().filter(|name| clone.home.project.path(name).exists()).collect();
+        let changed = clone.changed();
+        if !made.is_empty() || !changed.is_empty() {
+            through.push(format!("{write}: {changed:?} {made:?}"));
+        }
+    }
+    judge("changing hidden files", writes.len(), &through);
+}
+
+/// A grant of a visible link does not name what is hidden behind it.
+#[cfg(unix)]
+#[test]
+fn no_grant_is_a_link_to_something_hidden() {
+    let clone = Clone::new();
+    let grants = [
+        ("visible", "visible"),
+        ("twice", "twice"),
+        ("git", "git/config"),
+        ("app", "app/token"),
+        ("notes/draft", "notes/draft"),
+        ("notes/x", "notes/x/y"),
+        ("self/git", "self/git/config"),
+        ("notes/../visible", "visible"),
+    ];
+    let mut through = Vec::new();
+    for (grant, path) in grants {
+        for with in ["", " \"notes\""] {
+            let allow = format!(":read [\"{grant}\"{with}]");
+            let ended = clone.call(&allow, &format!("return fs.read('{path}')"));
+            if ended.stdout.contains(CANARY) {
+                through.push(format!("{allow} {path}"));
+            } else {
+                assert!(ended.stderr.contains("error[permission]"), "{allow}: {ended:?}");
+            }
+        }
+    }
+    judge("grants that are links", grants.len() * 2, &through);
+}
+
+/// The way to use a hidden file is to name it, and it is as far as the name goes.
+#[cfg(unix)]
+#[test]
+fn what_a_grant_names_is_covered_and_errors_say_how() {
+    let clone = Clone::new();
+    for (allow, body, expected) in [
+        (":read [\".\" \".env\"]", "return fs.read('.env')", Ok(CANARY)),
+        (":read [\".env\"]", "return fs.read('./.env')", Ok(CANARY)),
+        (":read [\".git\"]", "return fs.read('.git/hooks/post-commit')", Ok(CANARY)),
+        (":read [\".\" \".git/\"]", "return fs.read('git/config')", Ok(CANARY)),
+        (":read [\"notes/deep/.x\"]", "return fs.read('notes/deep/.x/y')", Ok(CANARY)),
+        (":read [\".\" \".git\"]", "return #(fs.glob('.git/**'))", Ok("2")),
+        (":read [\".\" \".git\"]", "return #(fs.glob('**/con*', { hidden = true }))", Ok("1")),
+        (":read [\".\" \".env\"]", "return fs.list('.')[1].name", Ok(".env")),
+        (
+            ":write [\"notes\" \"notes/.draft\" \"notes/deep/.x\"]",
+            "fs.remove('notes/deep', { recursive = true }) return 'gone'",
+            Ok("gone"),
+        ),
+        (":read [\".\"]", "return fs.read('.env')", Err("add :allow (:read [\".env\"])")),
+        (":read [\".\"]", "return fs.read('.git/hooks/post-commit')", Err("add :allow (:read [\".git\"])")),
+        (":read [\".\"]", "return fs.read('visible')", Err("add :allow (:read [\".env\"])")),
+        (":read [\".git\"]", "return fs.read('.git/.lock')", Err("add :allow (:read [\".git/.lock\"])")),
+        (":write [\".\"]", "fs.write('.env', '')", Err("add :allow (:write [\".env\"])")),
+        (":read [\"visible\"]", "return fs.read('visible')", Err("add :allow (:read [\".env\"])")),
+        (":write [\".\"]", "fs.remove('notes', { recursive = true })", Err(" in it is hidden")),
+    ] {
+        let ended = clone.call(allow, body);
+        match expected {
+            Ok(expected) => {
+                assert_eq!(
+                    (ended.code, ended.stdout.contains(expected)),
+                    (Some(0), true),
+                    "{allow} {body}: {ended:?}"
+                );
+            }
+            Err(advice) => {
+                assert_eq!(ended.code, Some(1), "{allow} {body}: {ended:?}");
+                assert!(ended.stderr.contains(advice), "{allow} {body}: {ended:?}");
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn no_bios_is_a_hidden_file() {
+    let clone = Clone::new();
+    let link = |target: &std::path::Path, name: &str| {
+        std::os::unix::fs::symlink(target, clone.home.project.path(name)).unwrap();
+    };
+    // `scripts` may be a folder elsewhere; what is sent may not lie there.
+    fs::remove_dir_all(clone.home.project.path("scripts")).unwrap_or_default();
+    link(&clone.outside.path().join("folder"), "scripts");
+    link(&clone.outside.path().join("secret"), "plain.txt");
+    let server = Server::answering(|_, _| Answer::text("hi"));
+    let names = [
+        ".env",
+        "./.env",
+        "././.env",
+        ".git/config",
+        "visible",
+        "twice",
+        "git/config",
+        "notes/up",
+        "notes/.draft",
+        "notes/draft",
+        "notes/x/y",
+        "self/.env",
+        "self/visible",
+        "app/token",
+        "notes/../.env",
+        "scripts/secret",
+        "plain.txt",
+        "odd",
+    ];
+    let mut through = Vec::new();
+    for name in names {
+        clone
+            .home
+            .project
+            .write("specs/w.eld", format!("(defworker :name \"w\" :model \"m\" :bios \"{name}\")\n"));
+        let before = server.posts().len();
+        let ended = clone.home.run(&["run", "hello", "--endpoint", &server.endpoint(), "--trust"]);
+        let sent = server.posts().split_off(before);
+        if sent.iter().any(|request| request.body.to_string().contains(CANARY)) {
+            through.push(name.to_owned());
+        } else {
+            assert_ne!(ended.code, Some(0), "{name}: {ended:?}");
+        }
+    }
+    judge("hidden files as a BIOS", names.len(), &through);
+}
+
+/// Ways to write an address that is not loopback and reaches a server on this machine all the same.
+fn elsewhere(server: &Server) -> Vec<String> {
+    let port = server.address().port();
+    ["0.0.0.0", "[::ffff:127.0.0.1]", "0", "user:password@0.0.0.0", "127.0.0.1@0.0.0.0"]
+        .map(|host| format!("http://{host}:{port}/v1"))
+        .to_vec()
+}
+
+/// An endpoint that a spec names and that is not on this machine takes a question, with a key or without one.
+#[test]
+fn a_server_that_a_spec_names_is_sent_nothing_without_trust() {
+    let server = Server::answering_all(|_, request| {
+        let models = r#"{"object": "list", "data": [{"id": "m"}]}"#;
+        if request.line.starts_with("GET") { Answer::whole(200, &[], models) } else { Answer::text("hi") }
+    });
+    let commands = [
+        &["run", "hello"][..],
+        &["run", "hello", "--json"],
+        &["chat", "hello", "--no-save"],
+        &["chat", "hello", "--no-save", "--json"],
+        &["doctor"],
+        &["doctor", "--json", "--worker", "w"],
+    ];
+    let (mut attacks, mut through) = (0, Vec::new());
+    for endpoint in elsewhere(&server) {
+        let home = Home::of(&[("reader", ":read [\".\"]")]);
+        let worker = format!("(defworker :name \"w\" :endpoint \"{endpoint}\" :model \"m\")\n");
+        home.project.write("specs/w.eld", worker);
+        for (arguments, key) in
+            commands.iter().flat_map(|command| [(*command, None), (*command, Some("s3cret"))])
+        {
+            let before = server.connections();
+            let mut command = home.command(arguments);
+            command.envs(key.map(|key| ("OPENAI_API_KEY", key)));
+            let ended = Ended::of(command.output().unwrap());
+            attacks += 1;
+            if server.connections() > before {
+                through.push(format!("{arguments:?} {endpoint} {key:?}"));
+                continue;
+            }
+            let told = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(
+                told.contains("worker `w` wants :net [") && told.contains("`deftool trust grant`"),
+                "{ended:?}"
+            );
+            if arguments[0] != "doctor" {
+                assert_eq!(ended.code, Some(2), "{ended:?}");
+            }
+        }
+    }
+    judge("endpoints of strangers", attacks, &through);
+}
+
+/// What the user typed is not asked about, nor what is only played again.
+#[test]
+fn an_endpoint_that_the_user_names_is_not_asked_about() {
+    let server = Server::answering(|_, _| Answer::text("hi"));
+    let [typed, other] = [&elsewhere(&server)[0], "http://0.0.0.0:1/v1"];
+    let home = Home::of(&[]);
+    let names = |endpoint: &str| {
+        home.project.write("specs/w.eld", format!("(defworker :name \"w\" {endpoint} :model \"m\")\n"));
+    };
+    names(&format!(":endpoint \"{other}\""));
+    let recorded = home.run(&["run", "hello", "--endpoint", typed, "--record", "a.jsonl"]);
+    assert_eq!((recorded.code, recorded.stdout.as_str()), (Some(0), "hi\n"), "{recorded:?}");
+    assert_eq!(home.run(&["chat", "hello", "--no-save", "--endpoint", typed]).code, Some(0));
+    let posts = server.posts().len();
+    for arguments in [&["run", "--replay", "a.jsonl", "hello"][..], &["replay", "a.jsonl"]] {
+        let ended = home.run(arguments);
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {ended:?}");
+    }
+    assert_eq!(server.posts().len(), posts, "a replay sends nothing");
+    names("");
+    let by_environment = home.command(&["run", "hello"]).env("OPENAI_BASE_URL", typed).output().unwrap();
+    assert_eq!(Ended::of(by_environment).code, Some(0));
+    // A server on this machine, and one that is trusted, for this run or from now on.
+    names(&format!(":endpoint \"{}\"", server.endpoint()));
+    assert_eq!(home.run(&["run", "hello"]).code, Some(0));
+    names(&format!(":endpoint \"{typed}\""));
+    assert_eq!(
+        (home.run(&["run", "hello"]).code, home.run(&["run", "hello", "--trust"]).code),
+        (Some(2), Some(0))
+    );
+    let granted = home.run(&["trust", "grant"]);
+    assert!(
+        granted.stdout.contains(&format!(":net [\"0.0.0.0:{}\"]", server.address().port())),
+        "{granted:?}"
+    );
+    assert_eq!(home.run(&["run", "hello"]).code, Some(0));
+    assert_eq!(server.posts().last().unwrap().header("authorization"), None, "no key was set");
+}
+
+/// `:timeout` and `:memory` above a ceiling hold the machine of whoever runs a stranger's tool.
+#[test]
+fn limits_above_the_ceilings_are_asked_about() {
+    let home = Home::of(&[]);
+    let with = |limits: &str| {
+        let spec = format!("(deftool :name \"slow\" :description \"Do it.\" {limits})\n");
+        home.project.write("specs/slow.eld", spec);
+        home.project.write("scripts/slow.lua", SCRIPT);
+    };
+    for (limits, shown) in [
+        (":timeout \"15m\" :memory \"256MiB\"", ""),
+        (":timeout \"2h\"", "slow wants :timeout \"7200s\" (specs/slow.eld:1:16)"),
+        (":memory \"300MiB\"", "slow wants :memory \"300MiB\" (specs/slow.eld:1:16)"),
+        (
+            ":timeout \"901s\" :memory \"1GiB\"",
+            "slow wants :timeout \"901s\" :memory \"1024MiB\" (specs/slow.eld:1:16)",
+        ),
+    ] {
+        with(limits);
+        let ended = home.run(&["call", "slow"]);
+        let expected = if shown.is_empty() { Some(0) } else { Some(2) };
+        assert_eq!((ended.code, ended.stderr.contains(shown)), (expected, true), "{limits}: {ended:?}");
+        assert_eq!(home.run(&["call", "slow", "--trust"]).code, Some(0), "{limits}");
+    }
+    home.run(&["trust", "grant"]);
+    for (limits, code) in [(":timeout \"16m\"", 2), (":timeout \"900500ms\"", 0), (":memory \"2GiB\"", 2)] {
+        with(limits);
+        assert_eq!(home.call("slow"), Some(code), "{limits}");
+    }
+}
+
+/// Specs, folders of specs and scripts behind links that lead out.
+#[cfg(unix)]
+#[test]
+fn no_walk_leaves_the_project() {
+    use std::os::unix::fs::symlink;
+
+    let spec = format!("(deftool :name \"stolen\" :description \"{CANARY}.\" :args ())\n");
+    let outside = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| {
+        let path = outside.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    put("a.eld", &spec);
+    put("folder/deep/b.eld", &spec);
+    put("specs/c.eld", &spec);
+    put("lib/stolen.lua", "return 1");
+    put("lib/deep/s_test.lua", &format!("test('{CANARY}', function() error('{CANARY}') end)"));
+    let target = |name: &str| outside.path().join(name);
+    // Links by their name, where they lead, and whether the load is expected to go on.
+    let links = [
+        ("specs/x.eld", target("a.eld")),
+        ("specs/deep/x.eld", target("a.eld")),
+        ("specs/x.lisp", target("folder/deep/b.eld")),
+        ("specs/folder", target("folder")),
+        ("specs/deep/folder", target("folder/deep")),
+        ("specs/all", PathBuf::from("/")),
+        ("specs/parent", PathBuf::from("../..")),
+        ("specs/chain", target("chain")),
+        ("scripts/deep", target("lib/deep")),
+        ("scripts/all", PathBuf::from("/")),
+        ("scripts/lib/all", PathBuf::from("/")),
+    ];
+    symlink(target("folder"), target("chain")).unwrap();
+    let (mut attacks, mut through) = (0, Vec::new());
+    for (name, to) in &links {
+        let home = Home::of(&[("own", "")]);
+        let path = home.project.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(to, &path).unwrap();
+        for arguments in [&["check", "--format", "concise"][..], &["compile"], &["test"], &["fmt", "--check"]]
+        {
+            let started = std::time::Instant::now();
+            let ended = home.run(arguments);
+            attacks += 1;
+            let told = format!("{}{}", ended.stdout, ended.stderr);
+            if told.contains(CANARY) || told.contains("stolen") || started.elapsed().as_secs() > 20 {
+                through.push(format!("{name} {arguments:?}: {}", told.lines().next().unwrap_or_default()));
+            }
+            let is_told = ended.code != Some(0) && told.contains("it leads out of the project, to ");
+            if name.starts_with("specs/") && arguments[0] != "test" && !is_told {
+                through.push(format!("{name} {arguments:?} was not reported: {ended:?}"));
+            }
+        }
+    }
+    // The folder of specs itself.
+    let home = Home::of(&[("own", "")]);
+    fs::remove_dir_all(home.project.path("specs")).unwrap();
+    for to in [target("specs"), PathBuf::from("/")] {
+        symlink(to, home.project.path("specs")).unwrap();
+        let ended = home.run(&["check"]);
+        attacks += 1;
+        if ended.stdout.contains("1 tool") || ended.code != Some(2) {
+            through.push(format!("specs: {ended:?}"));
+        }
+        fs::remove_file(home.project.path("specs")).unwrap();
+    }
+    judge("links that lead out", attacks, &through);
+}
+
+/// Links within the project are followed, and circles are no harm.
+#[cfg(unix)]
+#[test]
+fn links_within_the_project_are_followed() {
+    use std::os::unix::fs::symlink;
+
+    let home = Home::of(&[("own", "")]);
+    home.project.write("shared/more.eld", "(defexit :name \"more\" :description \"Do more.\" :args ())\n");
+    home.project.write("other/two.eld", "(defexit :name \"two\" :description \"Do two.\" :args ())\n");
+    symlink("../shared", home.project.path("specs/shared")).unwrap();
+    symlink("../other/two.eld", home.project.path("specs/two.eld")).unwrap();
+    symlink(".", home.project.path("specs/circle")).unwrap();
+    symlink("../specs", home.project.path("shared/back")).unwrap();
+    let ended = home.run(&["check"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "3 tools in 3 files: all good\n"), "{ended:?}");
+}
