@@ -1,15 +1,18 @@
 //! `deftool check`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::args::CheckOptions;
 use super::fix::{apply, show};
 use super::{CliError, Exit, Place, check_watch, inputs_of, locate, report};
 use crate::project::{Input, LoadOptions, Overlay, load_with, read_stream};
 
+/// The program that checks the types of scripts.
+const TYPE_CHECKER: &str = "deftool-types";
+
 pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let place = locate(options.project.as_deref())?;
-    let mut how = options.load_options();
+    let mut how = options.load_options()?;
     let inputs = if options.paths.iter().any(|path| path == Path::new("-")) {
         vec![options.read_stdin(&place, &mut how.overlay)?]
     } else if options.watch {
@@ -46,14 +49,31 @@ impl CheckOptions {
         Ok(Input::of_file(path))
     }
 
-    pub(super) fn load_options(&self) -> LoadOptions {
-        LoadOptions {
+    /// # Errors
+    /// When types are to be checked and there is nothing to do it with.
+    pub(super) fn load_options(&self) -> Result<LoadOptions, CliError> {
+        Ok(LoadOptions {
             with_scripts: true,
             targets: self.targets.clone(),
-            #[cfg(feature = "types")]
-            checks_types: self.types,
+            type_checker: if self.types { Some(find_type_checker()?) } else { None },
             raises_denied: true,
             ..LoadOptions::default()
-        }
+        })
     }
+}
+
+/// The program that checks types: beside this one, or in `PATH`.
+fn find_type_checker() -> Result<PathBuf, CliError> {
+    let name = format!("{TYPE_CHECKER}{}", std::env::consts::EXE_SUFFIX);
+    let own = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_owned()));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // A folder that is named relative to the current one may be a stranger's.
+    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let found = own.into_iter().chain(folders).map(|folder| folder.join(&name)).find(|file| file.is_file());
+    found.ok_or_else(|| {
+        CliError::Usage(format!(
+            "--types needs the program `{TYPE_CHECKER}`, which is neither beside `deftool` nor in PATH; \
+             `cargo install deftool --features types` installs both"
+        ))
+    })
 }

@@ -20,7 +20,7 @@ pub(super) fn run(options: &CheckOptions, place: &Place) -> Result<Exit, CliErro
     }
     let strict = options.strict;
     let report = move |load: Load, _| tell(&load, format, strict);
-    Rerun { how: options.load_options(), clears_screen: format != Format::Json, report }
+    Rerun { how: options.load_options()?, clears_screen: format != Format::Json, report }
         .watch(&options.paths, place)
 }
 

@@ -142,7 +142,8 @@ pub fn main() -> ExitCode {
     // clap itself exits with 2 on wrong usage and 0 on --help and --version.
     let arguments = Arguments::parse();
     output::choose_color(arguments.color);
-    let result = match arguments.command {
+    let prepared = engine::prepare(&arguments.command);
+    let result = prepared.and_then(|()| match arguments.command {
         Command::Check(options) => check::run(&options),
         Command::Fmt(options) => fmt::run(&options),
         Command::Compile(options) => compile::run(&options),
@@ -162,9 +163,9 @@ pub fn main() -> ExitCode {
         Command::Rule(options) => rule::run(&options),
         Command::Trust(options) => trust::run(&options),
         Command::Doctor(options) => doctor::run(&options),
-        Command::ScriptHost => script_host(),
+        Command::ScriptHost { .. } => script_host(),
         Command::ServerGuard => server_guard(),
-    };
+    });
     // No program that a script started outlives this one.
     crate::script::kill_programs();
     match result {

@@ -132,8 +132,8 @@ pub struct LoadOptions {
     pub with_scripts: bool,
     /// The APIs that the valid tools are held against.
     pub targets: Vec<Target>,
-    /// Whether the types of the scripts are checked, too; without the feature `types` nothing is.
-    pub checks_types: bool,
+    /// The program that checks the types of the scripts, too: `deftool-types`.
+    pub type_checker: Option<PathBuf>,
     /// Whether findings that the project denies become errors. The tools that they are about stay valid.
     pub raises_denied: bool,
 }
@@ -173,9 +173,8 @@ pub(super) fn load_through(
     if options.with_scripts {
         load_scripts(cache, &mut load, &whole_roots(inputs), from);
         tell_bios(&mut load);
-        #[cfg(feature = "types")]
-        if options.checks_types {
-            super::type_findings::tell_types(&mut load);
+        if let Some(program) = &options.type_checker {
+            super::type_findings::tell_types(&mut load, program);
         }
     }
     for &target in &options.targets {

@@ -28,7 +28,6 @@ mod scripts;
 mod settle;
 mod spare;
 mod test_scripts;
-#[cfg(feature = "types")]
 mod type_findings;
 mod watch;
 #[cfg(feature = "cli")]

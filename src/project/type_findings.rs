@@ -14,8 +14,8 @@ use crate::script::{
 use crate::spec::Tool;
 use crate::text::{Location, SourceFile, SourceId, Span};
 
-/// Checks the scripts that calls would run, project by project.
-pub(super) fn tell_types(load: &mut Load) {
+/// Has `program` check the scripts that calls would run, project by project.
+pub(super) fn tell_types(load: &mut Load, program: &Path) {
     let mut of_root: BTreeMap<Arc<Path>, Vec<usize>> = BTreeMap::new();
     for (index, loaded) in load.tools.iter().enumerate() {
         if let Some(root) = load.roots.get(&loaded.tool.source) {
@@ -47,7 +47,7 @@ pub(super) fn tell_types(load: &mut Load) {
             let at = Location { source: types.tool().source, span: name.span };
             of_job.push((Arc::clone(&root), at, Arc::clone(script)));
         }
-        let results = check_types(&definitions(tools.iter().copied()), &jobs, TYPE_LIMIT);
+        let results = check_types(program, &definitions(tools.iter().copied()), &jobs, TYPE_LIMIT);
         told.extend(of_job.into_iter().zip(results));
     }
     let mut places = Places::of(load);

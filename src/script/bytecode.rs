@@ -12,6 +12,8 @@
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
+
 /// A function as its bytecode describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FunctionShape {
@@ -34,7 +36,7 @@ pub(super) enum MainReturn {
 }
 
 /// A use of a global: its first of its kind in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GlobalUse {
     /// The global's name, then those of the fields that are read off it: `http`, `get`; three at most.
     pub path: Vec<String>,
@@ -45,7 +47,7 @@ pub struct GlobalUse {
 }
 
 /// What is done with a global.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum GlobalAccess {
     /// It is read.
     Read,

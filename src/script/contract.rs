@@ -5,17 +5,14 @@
 //! [`LoadProblem`] that every call would meet. Nothing is executed: the parameters are read from the compiled
 //! bytecode.
 
-use mlua::chunk::Compiler;
+use serde::{Deserialize, Serialize};
 
+use super::Script;
 use super::bytecode::{self, GlobalUse, MainReturn};
-use super::{MAX_SOURCE, Script, error};
 use crate::tool::{ToolError, ToolErrorKind};
 
-/// Most times that the word `function` may occur in a source.
-const MAX_FUNCTIONS: usize = 5_000;
-
 /// A script that cannot be loaded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{file}{}: {message}", line.map(|line| format!(":{line}")).unwrap_or_default())]
 pub struct LoadProblem {
     /// The script's file, as its [`Script`] names it.
@@ -33,7 +30,7 @@ impl LoadProblem {
 }
 
 /// What a script that compiles returns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contract {
     /// What the top level returns, as far as it can be known.
     pub returned: Returned,
@@ -42,7 +39,7 @@ pub struct Contract {
 }
 
 /// What a top level returns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Returned {
     /// A function written in the file.
     Function {
@@ -64,7 +61,7 @@ pub enum Returned {
 /// # Errors
 /// When it does not compile.
 pub fn check_script(script: &Script) -> Result<Contract, LoadProblem> {
-    script.compiled().map(|bytecode| contract_of(&bytecode))
+    script.compiled.contract(&script.file, &script.source).cloned().map_err(LoadProblem::clone)
 }
 
 pub(super) fn contract_of(bytecode: &[u8]) -> Contract {
@@ -81,49 +78,4 @@ pub(super) fn contract_of(bytecode: &[u8]) -> Contract {
         MainReturn::Unknown => Returned::Unknown,
     };
     Contract { returned, globals: reading.globals }
-}
-
-/// Compiles `source`, which messages call `file`. The compiler allocates outside any memory limit, so the source is
-/// bounded first.
-pub(super) fn compile(file: &str, source: &[u8]) -> Result<Vec<u8>, LoadProblem> {
-    let problem = |line, message: String| LoadProblem { file: file.to_owned(), line, message };
-    if source.len() > MAX_SOURCE {
-        return Err(problem(None, format!("the script is longer than {} KiB", MAX_SOURCE / 1024)));
-    }
-    let text = match std::str::from_utf8(source) {
-        Ok(text) if text.starts_with(|first: char| first < '\t') => {
-            return Err(problem(None, String::from("the file holds bytecode; only source is run")));
-        }
-        Ok(text) => text.strip_prefix('\u{FEFF}').unwrap_or(text),
-        Err(error) => {
-            let before = source.get(..error.valid_up_to()).unwrap_or_default();
-            let line = memchr::memchr_iter(b'\n', before).count() + 1;
-            return Err(problem(Some(line), String::from("the file is not UTF-8 text")));
-        }
-    };
-    // Luau compiles functions in quadratic time: 60,000 take seconds.
-    let functions = memchr::memmem::find_iter(text.as_bytes(), "function").take(MAX_FUNCTIONS + 1).count();
-    if functions > MAX_FUNCTIONS {
-        return Err(problem(None, format!("the script has more than {MAX_FUNCTIONS} functions")));
-    }
-    Compiler::new().set_optimization_level(1).set_debug_level(2).compile(text).map_err(|error| {
-        let message = match &error {
-            mlua::Error::SyntaxError { message, .. } => message.clone(),
-            other => other.to_string(),
-        };
-        let (line, message) = split_line(&message);
-        problem(line, error::message(message))
-    })
-}
-
-/// `:3: message` or `3: message` → line 3 and the message.
-fn split_line(message: &str) -> (Option<usize>, &str) {
-    let text = message.strip_prefix(':').unwrap_or(message);
-    match text.split_once(':') {
-        Some((line, rest)) => match line.trim().parse() {
-            Ok(line) => (Some(line), rest.trim_start()),
-            Err(_) => (None, message),
-        },
-        None => (None, message),
-    }
 }

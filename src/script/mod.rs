@@ -24,12 +24,13 @@
 //! Absent on purpose: where scripts, modules and specs come from (`project` reads them; here only what a script's own
 //! calls touch is opened), validation of arguments, who is trusted, a second engine thread pool, native code
 //! generation. Luau promises memory safety, not termination of every library call: the calls found to run long
-//! without a safepoint (plain `string.find`, `string.split`, long classes in patterns, `table.sort` by the built-in
-//! order, `table.move`, `os.date`) are replaced or bounded in `sandbox.lua`.
+//! without a safepoint (plain `string.find`, `string.split`, long classes in patterns, `table.move`, `os.date`, and what
+//! calls back in C) are replaced or bounded in `sandbox.lua`. The compiler is bounded in `compile`.
 //!
 //! Source: Luau 0.740 through mlua 0.12; the limits were chosen by the measurements noted where they stand.
 
 mod bytecode;
+mod compile;
 mod contract;
 mod control;
 mod convert;
@@ -53,16 +54,18 @@ mod vm;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use bytecode::{GlobalAccess, GlobalUse};
+use compile::Compiled;
 pub use contract::{Contract, LoadProblem, Returned, check_script};
 pub(crate) use control::MAX_GRACE;
 pub use host::{
-    FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, host_tables, kill_programs,
+    FunctionDoc, LogLevel, ScriptEvent, ScriptSink, TableDoc, ValueDoc, guard_programs, host_tables,
+    kill_programs,
 };
-pub use isolate::{Isolation, ProcessOptions, serve_isolated};
+pub use isolate::{Isolation, ProcessOptions, check_in_processes, serve_isolated};
 pub(crate) use leftover::create_beside;
 pub use leftover::remove_left_test_folders;
 pub use libraries::{is_known_global, known_globals};
@@ -76,11 +79,8 @@ pub use testing::{
     TestEnd, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, list_tests,
     remove_test_folders, run_test,
 };
-pub use types::definitions;
-#[cfg(feature = "types")]
 pub(crate) use types::{TYPE_LIMIT, tool_types};
-#[cfg(feature = "types")]
-pub use types::{TypeCheck, TypeJob, TypeProblem, check_types};
+pub use types::{TypeCheck, TypeJob, TypeProblem, check_types, definitions, serve_type_checks};
 
 /// The time limit of a call when neither the caller nor the spec says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -130,7 +130,7 @@ pub struct Script {
     pub root: Option<PathBuf>,
     /// The files of `scripts/lib` that it requires, and those that they require.
     pub modules: Arc<[Arc<Module>]>,
-    compiled: Arc<OnceLock<Result<Arc<[u8]>, LoadProblem>>>,
+    compiled: Arc<Compiled>,
 }
 
 impl fmt::Debug for Script {
@@ -169,6 +169,6 @@ impl Script {
 
     /// The bytecode, compiled the first time it is asked for: by [`check_script`] as a rule, else by the first call.
     fn compiled(&self) -> Result<Arc<[u8]>, LoadProblem> {
-        self.compiled.get_or_init(|| contract::compile(&self.file, &self.source).map(Arc::from)).clone()
+        self.compiled.bytecode(&self.file, &self.source)
     }
 }

@@ -9,9 +9,10 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use super::contract::{self, Contract, LoadProblem};
+use super::compile::Compiled;
+use super::contract::{Contract, LoadProblem};
 use super::permission::plain;
 
 /// Most modules that a script has, those that its modules require among them.
@@ -23,19 +24,13 @@ pub struct Module {
     pub file: String,
     /// The source.
     pub source: Arc<[u8]>,
-    compiled: OnceLock<Result<Arc<[u8]>, LoadProblem>>,
-    contract: OnceLock<Result<Contract, LoadProblem>>,
+    compiled: Compiled,
 }
 
 impl Module {
     /// The module that `file` holds.
     pub fn new(file: impl Into<String>, source: impl AsRef<[u8]>) -> Self {
-        Self {
-            file: file.into(),
-            source: Arc::from(source.as_ref()),
-            compiled: OnceLock::new(),
-            contract: OnceLock::new(),
-        }
+        Self { file: file.into(), source: Arc::from(source.as_ref()), compiled: Compiled::default() }
     }
 
     /// Compiles it and reads what it returns, once; never runs it. One that returns nothing cannot be required.
@@ -43,8 +38,7 @@ impl Module {
     /// # Errors
     /// When it does not compile.
     pub fn contract(&self) -> Result<&Contract, &LoadProblem> {
-        let read = || self.compiled().map(|bytecode| contract::contract_of(&bytecode));
-        self.contract.get_or_init(read).as_ref()
+        self.compiled.contract(&self.file, &self.source)
     }
 
     /// The name that `require` finds it by: the file without its extension.
@@ -53,7 +47,7 @@ impl Module {
     }
 
     pub(super) fn compiled(&self) -> Result<Arc<[u8]>, LoadProblem> {
-        self.compiled.get_or_init(|| contract::compile(&self.file, &self.source).map(Arc::from)).clone()
+        self.compiled.bytecode(&self.file, &self.source)
     }
 }
 

@@ -1,5 +1,12 @@
 -- Runs once in every new state, before it is sealed: mends and bounds Luau's own libraries.
--- `host` holds the Rust functions it needs; it returns the guard.
+-- `host` holds the Rust functions it needs; it returns the guard and the function that covers a table's functions.
+--
+-- Luau checks for a stop when code in Lua loops, calls or returns, never while code in C calls code in C: a sort with a
+-- comparator in C, or `..` over operands whose `__concat` is in C, cannot be stopped. Three rules keep that short:
+--   1. What calls back (`sort`, `find`, `foreach`, `foreachi`) calls functions in Lua only.
+--   2. What takes longer than a moment and can be called by an operator or by `tostring`, which pass a table first, is
+--      behind a function in Lua (`cover`).
+--   3. What remains takes time in proportion to the memory that it reads or writes.
 local host = ...
 local PENDING = host.pending
 local caught, capture = host.caught, host.capture
@@ -8,6 +15,7 @@ local find_plain, split_plain, longest_class = host.find_plain, host.split_plain
 local pcall, xpcall, error, type, select = pcall, xpcall, error, type, select
 local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
 local pack, unpack = table.pack, table.unpack
+local next, rawget, rawequal, tonumber = next, rawget, rawequal, tonumber
 
 -- A stop (deadline, memory, cancellation) passes through every pcall: `caught` raises it again.
 local function settled(ok, ...)
@@ -111,16 +119,61 @@ function string.split(text, separator)
   return split(text, separator)
 end
 
--- Comparing long strings takes a while and sorting by Luau's own order has no safepoint: a function in Lua has.
-local sort = table.sort
+-- Luau's own order compares long strings without a safepoint, and a comparator in C has none either.
+local sort, info = table.sort, debug.info
 local function less(one, other)
   return one < other
 end
 function table.sort(sorted, comparator)
   if comparator == nil then
     comparator = less
+  elseif type(comparator) == "function" and info(comparator, "s") == "[C]" then
+    local compare = comparator
+    comparator = function(one, other)
+      return compare(one, other)
+    end
   end
   return sort(sorted, comparator)
+end
+
+function table.foreach(walked, called)
+  for key, value in next, walked do
+    local result = called(key, value)
+    if result ~= nil then
+      return result
+    end
+  end
+  return nil
+end
+local getn = table.getn
+function table.foreachi(walked, called)
+  for index = 1, getn(walked) do
+    local result = called(index, rawget(walked, index))
+    if result ~= nil then
+      return result
+    end
+  end
+  return nil
+end
+
+-- Two tables may have an `__eq`.
+local find_value = table.find
+function table.find(searched, wanted, init)
+  if type(wanted) ~= "table" or type(searched) ~= "table" then
+    return find_value(searched, wanted, init)
+  end
+  -- Refuses what is not a position.
+  find_value({}, nil, init)
+  local index = math.floor(tonumber(init) or 1)
+  local value = rawget(searched, index)
+  while value ~= nil do
+    if value == wanted then
+      return index
+    end
+    index += 1
+    value = rawget(searched, index)
+  end
+  return nil
 end
 
 -- A format of a megabyte keeps os.date busy for a second.
@@ -132,14 +185,26 @@ function os.date(format, ...)
   return date(format, ...)
 end
 
--- table.move has no safepoint either, and moves nothing for as long as it is told.
+-- table.move goes through every position that it is told, whether there is anything or not. It takes text for a number,
+-- and what is not an integer of 32 bits for whatever the processor makes of it.
 local MOVE = 4e6
+local INTEGERS = 2 ^ 31
 local move = table.move
 function table.move(from, first, last, at, ...)
-  if type(first) == "number" and type(last) == "number" and last - first > MOVE then
+  local low, high, to = tonumber(first), tonumber(last), tonumber(at)
+  if not (low and high and to) then
+    -- Says which of them is no number.
+    return move(from, first, last, at, ...)
+  end
+  for _, position in { low, high, to } do
+    if not (position > -INTEGERS and position < INTEGERS) then
+      error("table.move: a position is not an integer of 32 bits", 2)
+    end
+  end
+  if high - low > MOVE then
     error("table.move: more than 4 million elements at a time", 2)
   end
-  return move(from, first, last, at, ...)
+  return move(from, low, high, to, ...)
 end
 
 -- Out of memory is told by Luau's text alone, which no script may raise as its own: it would pass through its pcall.
@@ -172,6 +237,25 @@ for _, name in { "loadstring", "getfenv", "setfenv", "newproxy", "collectgarbage
   _G[name] = nil
 end
 
+-- Functions in C that take no time to speak of, whatever they are given.
+local quick = {}
+for _, called in { table.freeze, table.getn, table.insert, table.isfrozen, table.pack } do
+  quick[called] = true
+end
+
+-- Puts the functions of `covered` that are in C behind functions in Lua, whose call of them is a safepoint.
+local function cover(covered)
+  for name, called in covered do
+    if type(called) == "function" and not quick[called] and info(called, "s") == "[C]" then
+      covered[name] = function(...)
+        return called(...)
+      end
+    end
+  end
+end
+cover(table)
+_G.unpack = table.unpack
+
 return function(called, ...)
   return xpcall(called, capture, ...)
-end
+end, cover

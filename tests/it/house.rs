@@ -25,10 +25,10 @@ const HOMES: [(&str, &[&str]); 23] = [
     ("lexpr", &["syntax"]),
     ("jsonschema", &["schema"]),
     ("mlua", &["script"]),
-    ("luau_analysis", &["script"]),
-    ("luau_common", &["script"]),
-    ("luau_config", &["script"]),
-    ("luau_syntax", &["script"]),
+    ("luau_analysis", &["bin"]),
+    ("luau_common", &["bin"]),
+    ("luau_config", &["bin"]),
+    ("luau_syntax", &["bin"]),
     ("reqwest", &["worker", "script"]),
     ("regex_automata", &["script", "worker"]),
     ("ignore", &["script"]),
@@ -152,7 +152,7 @@ fn imports_run_downward() {
     let mut wrong = Vec::new();
     for (room, path, text) in sources() {
         let Some(height) = ROOMS.iter().position(|known| *known == room) else {
-            assert!(matches!(room.as_str(), "lib" | "main"), "{} is in no room", path.display());
+            assert!(matches!(room.as_str(), "lib" | "main" | "bin"), "{} is in no room", path.display());
             continue;
         };
         for target in rooms_named(depth_of(&path), &text) {
@@ -218,4 +218,54 @@ fn the_crate_doc_lists_every_room_in_order() {
             lib.contains(&format!("//! | [`{room}`]")) || lib.contains(&format!("//! | `{room}`"));
         assert!(is_listed, "the crate doc's map misses {room}");
     }
+}
+
+/// The packages that a default build of deftool links or runs.
+#[test]
+fn nothing_of_the_default_build_runs_before_main() {
+    let tree = std::process::Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--offline", "--edges", "normal,build", "--prefix", "none"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let tree = String::from_utf8_lossy(&tree.stdout);
+    let names: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(names.contains(&"mlua"), "{tree}");
+    for name in names {
+        let is_another_luau = name.starts_with("luau-");
+        let runs_early = ["ctor", "inventory", "linkme", "minstant"].contains(&name);
+        assert!(!is_another_luau && !runs_early, "{name} is in the default build");
+    }
+}
+
+/// What runs before `main` costs every start of deftool. The entries are those of Luau's flags, one for each of its files
+/// that has some, and the C runtime's; a dependency that adds one is to be known.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn what_runs_before_main_is_counted() {
+    let binary = fs::read(env!("CARGO_BIN_EXE_deftool")).unwrap();
+    assert_eq!(section_size(&binary, ".init_array").unwrap() / 8, INITIALIZERS);
+}
+
+/// Entries of `.init_array` of a debug build.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+const INITIALIZERS: u64 = 0;
+
+/// The size of a section of a 64-bit little-endian ELF file.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn section_size(file: &[u8], wanted: &str) -> Option<u64> {
+    let number = |at: usize, bytes: usize| {
+        let field = file.get(at..at + bytes)?;
+        Some(field.iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte)))
+    };
+    let table = usize::try_from(number(0x28, 8)?).ok()?;
+    let (size, count, names) = (number(0x3A, 2)?, number(0x3C, 2)?, number(0x3E, 2)?);
+    let header = |index: u64| table + usize::try_from(index * size).unwrap_or(usize::MAX - table);
+    let names = usize::try_from(number(header(names) + 0x18, 8)?).ok()?;
+    (0..count).map(header).find_map(|header| {
+        let name = names + usize::try_from(number(header, 4)?).ok()?;
+        let is_wanted = file.get(name..)?.starts_with(format!("{wanted}\0").as_bytes());
+        is_wanted.then(|| number(header + 0x20, 8))?
+    })
 }

@@ -124,9 +124,10 @@ fn waits(project: &Project) {
     project.write("scripts/waits.lua", "return function() process.run({ 'sleep', '3041.5' }) end\n");
 }
 
+/// The program that `host` has a guard run.
 fn program_of(host: u32) -> u32 {
     wait_for(|| {
-        children(host).into_iter().find(|id| {
+        children(host).into_iter().flat_map(children).find(|id| {
             std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line == b"sleep\x003041.5\x00")
         })
     })

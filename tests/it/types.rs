@@ -281,11 +281,33 @@ fn a_link_is_replaced_and_what_it_leads_to_stays() {
     assert_eq!((fs::read_to_string(&there).unwrap().as_str(), not_there.exists()), ("mine", false));
 }
 
+/// Where there is no checker, it is said what installs one.
+#[cfg(not(feature = "types"))]
+#[test]
+fn types_are_not_checked_without_a_checker() {
+    let folder = project(PLAIN, &[("t.lua", "return function() end")]);
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_deftool"))
+        .args(["check", "--types"])
+        .current_dir(folder.path())
+        .env("PATH", "")
+        .output()
+        .unwrap();
+    // One that an earlier build left beside deftool is used.
+    let beside = Path::new(env!("CARGO_BIN_EXE_deftool")).with_file_name("deftool-types");
+    if !beside.exists() {
+        let says = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && says.contains("cargo install deftool --features types"),
+            "{says}"
+        );
+    }
+}
+
 #[cfg(feature = "types")]
 mod checked {
     use std::time::Duration;
 
-    use deftool::script::{TypeCheck, TypeJob, check_types, definitions};
+    use deftool::script::{Module, TypeCheck, TypeJob, TypeProblem, definitions};
 
     use super::*;
     use crate::script::sources::hostile_sources;
@@ -297,6 +319,10 @@ mod checked {
             modules: std::sync::Arc::new([]),
             parameters: vec![Some(String::from("string"))],
         }
+    }
+
+    fn check_types(definitions: &str, jobs: &[TypeJob], limit: Duration) -> Vec<TypeCheck> {
+        deftool::script::check_types(Path::new(env!("CARGO_BIN_EXE_deftool-types")), definitions, jobs, limit)
     }
 
     /// The limit that a test waits for: what takes longer in the real one takes much longer.
@@ -311,6 +337,45 @@ mod checked {
             if let TypeCheck::Skipped(why) = &result {
                 assert!(why.contains("takes longer"), "{}: {why}", job.file);
             }
+        }
+    }
+
+    /// A type function is a program; none is run, in a script or in what it requires.
+    #[test]
+    fn type_functions_are_refused() {
+        // It fills the memory of whoever runs it.
+        let bomb = "type function Bomb(t)\n  local s = 'x'\n  while true do s ..= s end\n  return t\nend\n";
+        let script = format!("{bomb}return function(text: Bomb<string>) return text.nothing end");
+        let mut in_module =
+            job("requires", "local m = require('./lib/m')\nreturn function(text) return m end");
+        in_module.file = String::from("scripts/requires.lua");
+        let module = Module::new("scripts/lib/m.lua", format!("local a = 1\n{bomb}return a"));
+        in_module.modules = std::sync::Arc::new([std::sync::Arc::new(module)]);
+        let refused = |file: &str, line| {
+            let message = "type functions are not run, and so the types of this script are not checked";
+            let columns = (0, "type function".len());
+            TypeCheck::Checked(vec![TypeProblem {
+                file: file.to_owned(),
+                line,
+                columns,
+                message: message.to_owned(),
+            }])
+        };
+        let found = check_types(&definitions([]), &[job("bomb", &script), in_module], LIMIT * 20);
+        assert_eq!(found, [refused("bomb", 1), refused("scripts/lib/m.lua", 2)]);
+    }
+
+    /// The checker has the limits of a script host, and ends alone.
+    #[test]
+    fn a_checker_that_dies_takes_nothing_along() {
+        let jobs = [job("any", "return function(text) return text.nothing end")];
+        for (program, why) in [
+            ("/bin/false", "does not start: it died"),
+            ("/no/such/program", "does not start: No such file"),
+            (env!("CARGO_BIN_EXE_deftool"), "does not start"),
+        ] {
+            let found = deftool::script::check_types(Path::new(program), "", &jobs, LIMIT);
+            assert!(matches!(&found[..], [TypeCheck::Skipped(told)] if told.contains(why)), "{found:?}");
         }
     }
 

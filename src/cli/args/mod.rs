@@ -79,8 +79,26 @@ pub(super) enum Command {
     Doctor(DoctorOptions),
     /// Run scripts for the deftool that started this one
     #[command(hide = true)]
-    ScriptHost,
+    ScriptHost {
+        /// What the process is, if it is not a host of scripts: `serve_isolated` reads it
+        role: Option<String>,
+    },
     /// Guard the model server of the deftool that started this one
     #[command(hide = true)]
     ServerGuard,
+}
+
+impl Command {
+    /// How the scripts of a command that runs them are run.
+    pub(super) fn scripts(&self) -> Option<&ScriptOptions> {
+        match self {
+            Self::Test(options) => Some(&options.scripts),
+            Self::Call(options) => Some(&options.scripts),
+            Self::Bench(options) => Some(&options.scripts),
+            Self::Run(options) => Some(&options.scripts),
+            Self::Chat(options) => Some(&options.scripts),
+            Self::Replay(options) => Some(&options.scripts),
+            _ => None,
+        }
+    }
 }

@@ -20,8 +20,7 @@ pub(in crate::cli) struct CheckOptions {
     /// Say, too, what these APIs drop, weaken or refuse
     #[arg(long = "target", value_enum, value_name = "TARGET", value_delimiter = ',')]
     pub(in crate::cli) targets: Vec<Target>,
-    /// Check the types of the scripts, too
-    #[cfg(feature = "types")]
+    /// Check the types of the scripts, too, with the program `deftool-types`
     #[arg(long)]
     pub(in crate::cli) types: bool,
     /// Exit with 1 on warnings, too

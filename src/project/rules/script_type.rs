@@ -10,7 +10,6 @@ rule! {
     pub(crate) SCRIPT_TYPE, "DT427", "script-type", Warning
 }
 
-#[cfg(feature = "types")]
 pub(in crate::project) fn finding(at: crate::text::Location, message: &str) -> crate::diagnostic::Diagnostic {
     crate::diagnostic::Diagnostic::new(&SCRIPT_TYPE, at, message)
 }

@@ -28,7 +28,7 @@ use std::time::Duration;
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 
 pub use docs::{FunctionDoc, TableDoc, ValueDoc};
-pub use process::kill_programs;
+pub use process::{guard_programs, kill_programs};
 pub(super) use task::TaskThread;
 
 use super::control::{Answer, Control, Stop, thread_time};
@@ -356,6 +356,8 @@ pub(super) struct Marks {
     pub(super) failure: Table,
     /// Calls a function and keeps what it raises.
     pub(super) guard: Function,
+    /// Puts the functions of a table behind safepoints: some take long, and code in C may call them again and again.
+    pub(super) cover: Function,
 }
 
 /// What scripts' authors are told of every host table.
@@ -396,6 +398,7 @@ pub(super) fn install(
         (process::DOC, process::table(lua, host, script)?),
         (env::DOC, env::table(lua, host, script)?),
     ] {
+        marks.cover.call::<()>(&table)?;
         table.set_readonly(true);
         globals.raw_set(doc.name, table)?;
     }

@@ -16,20 +16,20 @@ use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::ProcessOptions;
-use super::confine;
 use super::protocol::{
     ALONE, GREETING, Order, WireCall, WireScript, Word, frame_length, head, invalid, write_frame,
 };
 use crate::script::Script;
+use crate::script::compile::{COMPILE_LIMIT, late};
 use crate::script::control::{Answer, grace, timed_out};
 use crate::script::error::clean;
 use crate::script::host::{MAX_EVENTS, MAX_LINE, ScriptEvent, ScriptSink};
 use crate::tool::{ToolCall, ToolError, ToolErrorKind, Usage};
 
 /// How long a child may take to greet.
-const START_LIMIT: Duration = Duration::from_secs(20);
-/// How long it may take to compile a script, which nothing can interrupt.
-const LOAD_LIMIT: Duration = Duration::from_secs(20);
+pub(super) const START_LIMIT: Duration = Duration::from_secs(20);
+/// How long it may take to compile a script: it gives up before.
+const LOAD_LIMIT: Duration = COMPILE_LIMIT.saturating_add(Duration::from_secs(1));
 /// How long after it was cancelled a call may take to say so before its process is killed. Nobody waits for it.
 const CANCEL_LIMIT: Duration = Duration::from_millis(500);
 /// How long a process that has closed its pipes may take to be gone.
@@ -65,7 +65,6 @@ pub(super) struct Job {
 pub(super) struct Child {
     pub(super) kind: Arc<Kind>,
     process: tokio::process::Child,
-    id: u32,
     input: ChildStdin,
     output: Output,
     /// What it holds, by number.
@@ -98,13 +97,11 @@ impl Child {
         command.args(&options.arguments).env_clear().envs(&kind.environment).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
-        let (Some(input), Some(output), Some(id)) =
-            (process.stdin.take(), process.stdout.take(), process.id())
-        else {
+        let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(failed(String::from("has no pipes")));
         };
         let output = Output { pipe: output, held: Vec::new(), used: 0 };
-        let mut child = Self { kind, process, id, input, output, scripts: HashMap::new(), calls: 0 };
+        let mut child = Self { kind, process, input, output, scripts: HashMap::new(), calls: 0 };
         let what = match timeout(START_LIMIT, child.output.word()).await {
             Ok(Ok(Some((Word::Ready(greeting), _)))) if greeting == GREETING => return Ok(child),
             Ok(Ok(Some((Word::Ready(greeting), _)))) => {
@@ -186,10 +183,7 @@ impl Child {
                 () = &mut clock => return Ended::Broken(match (canceled, is_loaded) {
                     (true, _) => canceled_error(),
                     (false, true) => timed_out(job.timeout),
-                    (false, false) => ToolError::new(
-                        ToolErrorKind::Load,
-                        format!("the script takes longer than {} s to compile", LOAD_LIMIT.as_secs()),
-                    ),
+                    (false, false) => late(&job.script.file).into_tool_error(),
                 }),
             };
             let (word, result) = match heard {
@@ -237,6 +231,7 @@ impl Child {
                 }
                 Word::Ready(_)
                 | Word::Loaded(_)
+                | Word::Checked(_)
                 | Word::Logged(..)
                 | Word::Progressed(..)
                 | Word::Used(..)
@@ -281,13 +276,9 @@ impl Child {
         timeout(DEATH_LIMIT, self.process.wait()).await.ok()?.ok()
     }
 
-    /// Kills it and what it started, and has it buried.
+    /// Kills it, and waits for its end. The guards of its programs see that it is gone.
     pub(super) async fn kill(mut self) {
         drop(self.process.start_kill());
-        if self.kind.runs {
-            let id = self.id;
-            drop(tokio::task::spawn_blocking(move || confine::kill_session(id)).await);
-        }
         drop(timeout(DEATH_LIMIT, self.process.wait()).await);
     }
 

@@ -1,8 +1,9 @@
-//! What a child process does to itself before it runs anything, and how all that it started is ended with it.
+//! What a child process does to itself before it runs anything. None of it is done to a process that the engine is a
+//! guest in: scripts on threads leave their process as it is.
 //!
-//! A child leads a session of its own: a Ctrl-C on the terminal does not reach it, and what its scripts start is
-//! found by that session, in whatever groups it is. A program that makes a session of its own escapes; it was allowed
-//! by name.
+//! A script host leads a session of its own, so that a Ctrl-C on the terminal does not reach it, leaves no core file and
+//! cannot be traced by other processes of its user. The guard of a program leads a session, too, cannot be traced, and
+//! becomes the parent of all that its program leaves behind.
 //!
 //! The hard memory limit lies beneath the calls' own and is there for what those miss. It is on data rather than on
 //! addresses, of which an allocator reserves far more than it uses. The programs that a script runs would inherit it,
@@ -11,7 +12,7 @@
 #![cfg_attr(not(unix), allow(unused_variables))]
 
 #[cfg(unix)]
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What a process may have beyond [`PER_CALL`] times a call's memory, in bytes.
 #[cfg(unix)]
@@ -19,22 +20,34 @@ const BASE: u64 = 512 << 20;
 /// How much a process may have for each byte of a call's limit: a result is held as Lua values, as JSON and as text.
 #[cfg(unix)]
 const PER_CALL: u64 = 4;
-/// How often a session is looked through for what was started meanwhile.
-#[cfg(target_os = "linux")]
-const SWEEPS: usize = 3;
 
-/// Makes this process the leader of a session and has it leave no core file.
-pub(super) fn begin_session() {
+/// Makes this process the leader of a session, one that leaves no core file and that others may not trace.
+pub(in crate::script) fn begin_session() {
     #[cfg(unix)]
     {
         // Fails only for a process that leads a group already, as one started from a shell does.
         let _ = rustix::process::setsid();
         let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     }
+    refuse_tracers();
+}
+
+/// Makes this process the leader of a session that may not be traced and to which orphans fall.
+#[cfg(unix)]
+pub(super) fn begin_guard() {
+    let _ = rustix::process::setsid();
+    refuse_tracers();
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+fn refuse_tracers() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
 /// Lets this process have what calls of `memory` bytes may need, and no more; `None`: what it could have at first.
-pub(super) fn limit_memory(memory: Option<u64>) {
+pub(in crate::script) fn limit_memory(memory: Option<u64>) {
     #[cfg(unix)]
     {
         let maximum = getrlimit(Resource::Data).maximum;
@@ -45,72 +58,122 @@ pub(super) fn limit_memory(memory: Option<u64>) {
     }
 }
 
-/// Kills what is left of the session of the process `id`, which is dead. Looks through `/proc`.
-pub(super) fn kill_session(id: u32) {
-    #[cfg(unix)]
-    if let Some(leader) = i32::try_from(id).ok().and_then(Pid::from_raw) {
-        sweep(leader, None);
-    }
-}
-
-/// Kills what is left of this process's own session, but for itself.
-pub(super) fn kill_started() {
-    #[cfg(unix)]
+/// Puts this thread, and what it starts, into a Landlock domain: it may not trace processes outside, which is what
+/// reading their environment or memory takes. Nothing else is taken away but, since Linux 6.12, signals to processes
+/// outside, and the rights of set-user-ID programs, which no domain leaves. Without Landlock nothing happens.
+#[cfg(unix)]
+pub(super) fn enter_domain() {
+    #[cfg(target_os = "linux")]
     {
-        let own = rustix::process::getpid();
-        // In the session of another, as after a start by hand, there is more than what was started here.
-        if rustix::process::getsid(None) == Ok(own) {
-            sweep(own, Some(own));
+        use landlock::{
+            AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr,
+            RulesetCreatedAttr, RulesetError, Scope,
+        };
+
+        let strict = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        // Linux 6.12. A domain of scopes alone leaves mounting allowed.
+        let scoped = || -> Result<RestrictionStatus, RulesetError> {
+            strict().scope(Scope::Signal)?.create()?.restrict_self()
+        };
+        // Linux 5.19. A domain has to restrict something: moving files between folders, allowed everywhere.
+        let linked = || -> Result<RestrictionStatus, Box<dyn std::error::Error>> {
+            let created = strict().handle_access(AccessFs::Refer)?.create()?;
+            let rules = created.add_rule(PathBeneath::new(PathFd::new("/")?, AccessFs::Refer))?;
+            Ok(rules.restrict_self()?)
+        };
+        if scoped().is_err() {
+            let _ = linked();
         }
     }
 }
 
+/// Kills all that descends from this process, a guard, in whatever groups and sessions it is. Elsewhere than on Linux
+/// there is no list to ask for.
+#[cfg(unix)]
+pub(super) fn kill_descendants() {
+    #[cfg(target_os = "linux")]
+    descendants::kill();
+}
+
 #[cfg(target_os = "linux")]
-fn sweep(session: Pid, spared: Option<Pid>) {
-    for _ in 0..SWEEPS {
-        let Ok(entries) = std::fs::read_dir("/proc") else { return };
-        let mut found = false;
-        for entry in entries.flatten() {
-            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            let Some(process) = Pid::from_raw(id).filter(|id| Some(*id) != spared) else { continue };
-            let Ok(about) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
-            if session_of(&about) == Some(session.as_raw_nonzero().get()) {
-                found = true;
-                let _ = kill_process(process, Signal::KILL);
+mod descendants {
+    use std::collections::HashMap;
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Pid, Signal, getpid, kill_process};
+
+    /// How long is looked for what was started meanwhile, and for the killed to be gone.
+    const LIMIT: Duration = Duration::from_millis(1_500);
+    /// Between two looks.
+    const PAUSE: Duration = Duration::from_millis(2);
+
+    /// A process: its parent, and whether it is dead and only waits to be told so.
+    type Process = (i32, bool);
+
+    pub(super) fn kill() {
+        let begun = Instant::now();
+        loop {
+            let found = living(&processes(), getpid().as_raw_nonzero().get());
+            for id in found.iter().filter_map(|id| Pid::from_raw(*id)) {
+                let _ = kill_process(id, Signal::KILL);
             }
-        }
-        if !found {
-            return;
+            if found.is_empty() || begun.elapsed() > LIMIT {
+                return;
+            }
+            std::thread::sleep(PAUSE);
         }
     }
-}
 
-/// The session that a line of `/proc/N/stat` tells; `None` for one that is dead and only waits to be told so.
-#[cfg(target_os = "linux")]
-fn session_of(about: &str) -> Option<i32> {
-    // The name stands in brackets and may hold anything.
-    let mut fields = about.rsplit_once(')')?.1.split_ascii_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") { None } else { fields.nth(2)?.parse().ok() }
-}
-
-#[cfg(all(unix, not(target_os = "linux")))]
-fn sweep(session: Pid, spared: Option<Pid>) {
-    // There is no list of a session's processes to ask for; those that stayed in its leader's group are known.
-    if spared.is_none() {
-        let _ = rustix::process::kill_process_group(session, Signal::KILL);
+    fn processes() -> HashMap<i32, Process> {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let processes = entries.filter_map(|entry| {
+            let id = entry.file_name().to_str()?.parse().ok()?;
+            // A name need not be text.
+            let about = std::fs::read(entry.path().join("stat")).ok()?;
+            Some((id, process(&String::from_utf8_lossy(&about))?))
+        });
+        processes.collect()
     }
-}
 
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
+    /// What a line of `/proc/N/stat` says.
+    fn process(about: &str) -> Option<Process> {
+        // The name stands in brackets and may hold anything.
+        let mut fields = about.rsplit_once(')')?.1.split_ascii_whitespace();
+        let state = fields.next()?;
+        Some((fields.next()?.parse().ok()?, matches!(state, "Z" | "X")))
+    }
 
-    #[test]
-    fn a_process_is_told_by_its_session_whatever_its_name() {
-        assert_eq!(session_of("12 (sleep) S 1 12 7 0 -1"), Some(7));
-        assert_eq!(session_of("12 (a) Z 9 (b) S 1 12 8 0 -1"), Some(8));
-        assert_eq!(session_of("12 (sleep) Z 1 12 7 0 -1"), None);
-        assert_eq!(session_of("12 (sleep"), None);
+    /// The living descendants of `root`. A dead one between keeps its children until it is reaped.
+    fn living(all: &HashMap<i32, Process>, root: i32) -> Vec<i32> {
+        let descends = |id: i32| {
+            // Parents are followed at most once each: numbers may be given again while they are read.
+            let mut ancestors = std::iter::successors(Some(id), |id| Some(all.get(id)?.0)).skip(1);
+            ancestors.by_ref().take(all.len()).any(|id| id == root)
+        };
+        let living = all.iter().filter(|(_, (_, is_dead))| !is_dead).map(|(id, _)| *id);
+        living.filter(|id| *id != root && descends(*id)).collect()
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn descendants_are_found_through_the_dead_whatever_their_names() {
+            let lines = [
+                (5, "5 (guard) S 1 5"),
+                (6, "6 (a) S 9 (b) Z 5 6"),
+                (7, "7 (sleep) S 6 7"),
+                (8, "8 (x\n) S 7 8"),
+                (9, "9 (other) S 1 9"),
+                (10, "10 (circle) S 11 1"),
+                (11, "11 (circle) S 10 1"),
+            ];
+            let all = lines.into_iter().map(|(id, line)| (id, process(line).unwrap())).collect();
+            let mut found = living(&all, 5);
+            found.sort_unstable();
+            assert_eq!(found, [7, 8]);
+            assert_eq!(process("12 (sleep"), None);
+        }
     }
 }

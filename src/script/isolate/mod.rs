@@ -18,9 +18,15 @@
 //! Absent on purpose: a filter of system calls. What a script can reach is settled by the host tables in the child,
 //! as in a thread; a break out of Luau itself has the user's rights.
 
+#[cfg(unix)]
+mod checker;
 mod child;
-mod confine;
-mod protocol;
+pub(super) mod confine;
+#[cfg(unix)]
+mod guard;
+#[cfg(unix)]
+mod peer;
+pub(super) mod protocol;
 mod serve;
 
 use std::collections::HashMap;
@@ -32,7 +38,20 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
+#[cfg(unix)]
+pub use checker::check_in_processes;
+#[cfg(unix)]
+pub(super) use checker::checker;
+#[cfg(unix)]
+pub(super) use guard::{GUARD, Order as GuardOrder, Word as GuardWord, next_word};
+#[cfg(unix)]
+pub(super) use peer::Peer;
+pub(super) use protocol::Octets;
 pub use serve::serve_isolated;
+
+/// There are none: this process compiles scripts itself.
+#[cfg(not(unix))]
+pub fn check_in_processes(_: ProcessOptions) {}
 
 use self::child::{Child, Job, Kind};
 use super::Script;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::script::{LogLevel, Module, Parameter, PathGrant, Permissions, Script};
+use crate::script::{Contract, LoadProblem, LogLevel, Module, Parameter, PathGrant, Permissions, Script};
 use crate::tool::{CallContext, ToolError};
 
 /// What a child says first: both sides are of one version.
@@ -33,6 +33,8 @@ pub(super) enum Order {
     Call(WireCall),
     /// Stop the call that runs.
     Cancel,
+    /// Compile this source, which messages call by the name before it. Answered by [`Word::Checked`].
+    Check(String, Octets),
 }
 
 /// One call.
@@ -73,6 +75,8 @@ pub(super) enum Word {
     Progressed(Option<f64>, String),
     /// What the call used: the time of its top level, that of its function, bytes.
     Used(Duration, Duration, u64),
+    /// What the source returns and uses, or why it does not compile.
+    Checked(Result<Contract, LoadProblem>),
     /// The call of that number returned; its result follows.
     Returned(u64),
     /// The call of that number failed.
@@ -188,34 +192,34 @@ impl WireScript {
 /// Bytes that are text as a rule.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Octets {
+pub(in crate::script) enum Octets {
     Text(String),
     Bytes(Vec<u8>),
 }
 
 impl Octets {
-    fn of(bytes: &[u8]) -> Self {
+    pub(in crate::script) fn of(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::Text(text.to_owned()),
             Err(_) => Self::Bytes(bytes.to_vec()),
         }
     }
 
-    fn of_path(path: &Path) -> Self {
+    pub(super) fn of_path(path: &Path) -> Self {
         #[cfg(unix)]
         return Self::of(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()));
         #[cfg(not(unix))]
         return Self::Text(path.to_string_lossy().into_owned());
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(in crate::script) fn bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
             Self::Bytes(bytes) => bytes,
         }
     }
 
-    fn into_path(self) -> PathBuf {
+    pub(super) fn into_path(self) -> PathBuf {
         match self {
             Self::Text(text) => PathBuf::from(text),
             #[cfg(unix)]
@@ -232,7 +236,7 @@ impl Octets {
 ///
 /// # Errors
 /// When it would be longer than a frame may be.
-pub(super) fn write_frame(
+pub(in crate::script) fn write_frame(
     frames: &mut Vec<u8>,
     head: &impl Serialize,
     payload: Option<&impl Serialize>,
@@ -255,7 +259,7 @@ pub(super) fn write_frame(
 }
 
 /// No payload.
-pub(super) const ALONE: Option<&()> = None;
+pub(in crate::script) const ALONE: Option<&()> = None;
 
 /// The length that a frame's first four bytes tell.
 ///
@@ -270,7 +274,7 @@ pub(super) fn frame_length(prefix: [u8; 4]) -> io::Result<usize> {
 }
 
 /// Reads one frame's body; `None` at the end of `input`.
-pub(super) fn read_frame(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
+pub(in crate::script) fn read_frame(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut prefix = [0; 4];
     match input.read_exact(&mut prefix) {
         Ok(()) => {}
@@ -287,7 +291,7 @@ pub(super) fn read_frame(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// The first value of a frame's body, and the bytes behind it.
-pub(super) fn head<'b, T: Deserialize<'b>>(body: &'b [u8]) -> io::Result<(T, &'b [u8])> {
+pub(in crate::script) fn head<'b, T: Deserialize<'b>>(body: &'b [u8]) -> io::Result<(T, &'b [u8])> {
     let mut values = serde_json::Deserializer::from_slice(body).into_iter::<T>();
     let head = values.next().ok_or_else(|| invalid(String::from("an empty message")))??;
     let rest = body.get(values.byte_offset()..).unwrap_or_default();

@@ -12,25 +12,30 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::confine;
 use super::protocol::{ALONE, GREETING, Order, WireCall, Word, arguments, head, read_frame, write_frame};
+use super::{ProcessOptions, confine};
 use crate::script::control::{Control, Stop, lock};
-use crate::script::host::{ScriptEvent, ScriptSink};
+use crate::script::host::{ScriptEvent, ScriptSink, guard_programs, kill_programs};
 use crate::script::pool::Pool;
 use crate::script::runner::STACK;
-use crate::script::{DEFAULT_MEMORY, Script};
+use crate::script::{DEFAULT_MEMORY, Script, check_script};
 use crate::tool::{CallContext, ToolError, ToolErrorKind, Usage};
 
 /// How long the parent's end may take to end a call, and with it what its script started.
 const LAST_CALL: Duration = Duration::from_millis(100);
 
-/// Makes this process a child of [`Isolation::Processes`](super::Isolation::Processes) and serves its parent until
-/// that goes away. To be called first thing by a program that [`ProcessOptions`](super::ProcessOptions) names, whose
+/// Makes this process a child of [`Isolation::Processes`](super::Isolation::Processes), or the guard of a program that a
+/// script runs, and serves its parent until that goes away. To be called first thing by a program that [`ProcessOptions`](super::ProcessOptions) names, whose
 /// `main` then returns: this process is taken out of its session, and its stdin and stdout become `/dev/null`.
 ///
 /// # Errors
 /// When the pipes cannot be taken or what comes over them makes no sense.
 pub fn serve_isolated() -> io::Result<()> {
+    #[cfg(unix)]
+    if super::guard::is_wanted() {
+        return super::guard::serve();
+    }
+    guard_programs(ProcessOptions::this_program(std::env::args_os().skip(1))?);
     let (input, output) = take_pipes()?;
     confine::begin_session();
     confine::limit_memory(Some(DEFAULT_MEMORY));
@@ -56,6 +61,7 @@ fn take_pipes() -> io::Result<(io::Stdin, io::Stdout)> {
 
 /// What the thread that runs scripts is told.
 enum Task {
+    Check(Script),
     Load(u64, Arc<Script>),
     Forget(u64),
     Call(WireCall, Map<String, Value>, Arc<Control>),
@@ -79,7 +85,7 @@ fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> io::Resul
     }
     drop(tasks);
     let served = at_end.recv_timeout(LAST_CALL);
-    confine::kill_started();
+    kill_programs();
     // Of a script that does not end the process's own end is the end.
     heard.and(served.unwrap_or(Ok(())))
 }
@@ -95,6 +101,7 @@ fn hear(
         let task = match order {
             Order::Load(number, script) => Task::Load(number, script.into_script()),
             Order::Forget(number) => Task::Forget(number),
+            Order::Check(file, source) => Task::Check(Script::new("", file, source.bytes())),
             Order::Call(call) => {
                 let control = Control::new(call.timeout, None);
                 *running = Some(Arc::clone(&control));
@@ -158,6 +165,7 @@ impl<W: Write + Send + 'static> Server<W> {
 
     fn perform(&mut self, task: Task) -> io::Result<()> {
         match task {
+            Task::Check(script) => say(&self.output, &Word::Checked(check_script(&script)), ALONE),
             Task::Load(number, script) => {
                 self.limit(&script);
                 // What is wrong with it is told by its calls.

@@ -1,45 +1,34 @@
-//! Luau's type checker over scripts.
+//! Luau's type checker over scripts, in a program of its own.
 //!
-//! In: the definitions of a project and its scripts with the types of their parameters. Out: what does not fit, by file
-//! and line. The checker bounds depth and time itself, but not everywhere: it runs on threads of its own, with stacks
-//! that its limits fit in, and one that does not come back in time is left behind and its script said to be unchecked.
-//!
-//! Source: luau-analysis 0.739 (Luau's analyser in Rust), the sources of November 2026.
+//! The checker is `deftool-types`, a second binary of this package behind the feature `types`: it links a second Luau,
+//! goes hundreds of calls deep, and would run what a script says at the level of types. So it runs beside deftool, under
+//! the limits of a script host, and is killed when it takes too long over a script. In: the definitions of a project and
+//! its scripts with the types of their parameters. Out: what does not fit, by file and line. What the checker answers is
+//! believed about the script that it was asked about only.
 
-use std::collections::{HashMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use luau_analysis::diagnostics::TypeCheckLimits;
-use luau_analysis::frontend::resolver::ModuleInfo;
-use luau_analysis::{
-    DefinitionEnvironment, FileResolver, Frontend, FrontendCancellationToken, FrontendOptions, ModuleName,
-    NullConfigResolver, SourceCode, SourceCodeType,
-};
-use luau_common::BString;
-use luau_config::Mode;
-use luau_syntax::ast::{Expression, ExpressionKind};
+use serde::{Deserialize, Serialize};
 
-use super::annotate::{Annotated, returned_function};
-use super::trust::Known;
-use crate::script::error::clean;
-use crate::script::{Module, module_path};
+use crate::script::DEFAULT_MEMORY;
+use crate::script::isolate::{Octets, confine, protocol};
+use crate::script::module::{Module, module_path};
 
 /// How long one script may take; they take milliseconds.
 pub(crate) const TYPE_LIMIT: Duration = Duration::from_secs(5);
-/// The checker goes some hundred calls deep.
-const STACK: usize = 256 << 20;
+/// How long the definitions may take, which are read before the first script.
+const START_LIMIT: Duration = Duration::from_secs(30);
 /// Longer sources are not checked: what the checker needs grows faster than they do.
 const MAX_SOURCE: usize = 64 << 10;
-/// How many limits may pass without any thread at work: the definitions are read before the first script.
-const PATIENCE: usize = 6;
 /// Most findings of one script.
 const MAX_OF_SCRIPT: usize = 20;
 /// Longest message, in characters.
 const MAX_MESSAGE: usize = 400;
+/// What a checker says first: both sides are of one version.
+const GREETING: &str = concat!("deftool type checker ", env!("CARGO_PKG_VERSION"));
 
 /// A script to check.
 #[derive(Debug, Clone)]
@@ -54,8 +43,16 @@ pub struct TypeJob {
     pub parameters: Vec<Option<String>>,
 }
 
+impl TypeJob {
+    /// The module that the file `file` of this job means by `wanted`.
+    pub fn required(&self, file: &str, wanted: &str) -> Option<&Arc<Module>> {
+        let path = module_path(file, wanted).ok()?;
+        self.modules.iter().find(|module| module.path() == path)
+    }
+}
+
 /// Something that does not fit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TypeProblem {
     /// The file: the script's or that of a module.
     pub file: String,
@@ -68,7 +65,7 @@ pub struct TypeProblem {
 }
 
 /// What became of a job.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TypeCheck {
     /// It was checked.
     Checked(Vec<TypeProblem>),
@@ -76,296 +73,189 @@ pub enum TypeCheck {
     Skipped(String),
 }
 
-/// Checks `jobs` against `definitions`, on all cores; the results are in the order of the jobs. `limit`: how long one
-/// may take, five seconds as a rule.
-pub fn check_types(definitions: &str, jobs: &[TypeJob], limit: Duration) -> Vec<TypeCheck> {
-    let (sender, events) = mpsc::channel();
-    let crew = Crew {
-        definitions: Arc::from(definitions),
-        queue: Arc::new(Mutex::new(jobs.iter().cloned().enumerate().collect())),
-        sender,
-        limit,
-    };
-    let cores = thread::available_parallelism().map_or(1, usize::from).min(jobs.len().div_ceil(8));
-    let mut alive = (0..cores).filter(|_| crew.start()).count();
-    let mut done: Vec<Option<TypeCheck>> = vec![None; jobs.len()];
-    let mut running: HashMap<usize, (Instant, Token)> = HashMap::new();
-    let mut idle = 0;
-    while done.iter().any(Option::is_none) && (alive > 0 || !running.is_empty()) {
-        let oldest = running.values().map(|(since, _)| *since).min();
-        let wait = oldest.map_or(limit, |since| (since + limit).saturating_duration_since(Instant::now()));
-        match events.recv_timeout(wait) {
-            Ok(Event::Began(index, token)) => drop(running.insert(index, (Instant::now(), token))),
-            Ok(Event::Ended(index, result)) => {
-                // One that was given up may come back after all.
-                if running.remove(&index).is_some()
-                    && let Some(slot) = done.get_mut(index)
-                {
-                    *slot = Some(result);
-                }
-            }
-            Ok(Event::Idle) => alive = alive.saturating_sub(1),
-            Err(RecvTimeoutError::Timeout) if running.is_empty() => {
-                idle += 1;
-                if idle >= PATIENCE {
-                    break;
-                }
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                let late = running.iter().filter(|(_, (since, _))| since.elapsed() >= limit);
-                let late: Vec<usize> = late.map(|(index, _)| *index).collect();
-                for index in late {
-                    if let Some((_, token)) = running.remove(&index) {
-                        token.cancel();
-                    }
-                    if let Some(slot) = done.get_mut(index) {
-                        *slot = Some(TypeCheck::Skipped(too_long(limit)));
-                    }
-                    // The thread is lost; another takes its place.
-                    if !crew.start() {
-                        alive = alive.saturating_sub(1);
-                    }
-                }
-            }
-            Err(RecvTimeoutError::Disconnected) => break,
+/// What a checker is asked.
+#[derive(Serialize, Deserialize)]
+enum Order {
+    /// Read these definitions. Answered by a `Result`.
+    Define(String),
+    /// Check a script. Answered by a [`TypeCheck`].
+    Check(WireJob),
+}
+
+#[derive(Serialize, Deserialize)]
+struct WireJob {
+    file: String,
+    source: Octets,
+    modules: Vec<(String, Octets)>,
+    parameters: Vec<Option<String>>,
+}
+
+impl WireJob {
+    fn of(job: &TypeJob) -> Self {
+        let modules = job.modules.iter().map(|module| (module.file.clone(), Octets::of(&module.source)));
+        Self {
+            file: job.file.clone(),
+            source: Octets::of(&job.source),
+            modules: modules.collect(),
+            parameters: job.parameters.clone(),
         }
     }
+
+    fn into_job(self) -> TypeJob {
+        let modules = self.modules.into_iter();
+        let modules = modules.map(|(file, source)| Arc::new(Module::new(file, source.bytes())));
+        TypeJob {
+            file: self.file,
+            source: Arc::from(self.source.bytes()),
+            modules: modules.collect(),
+            parameters: self.parameters,
+        }
+    }
+}
+
+/// Checks `jobs` against `definitions` with the checker `program`, on all processors; the results are in the order of the
+/// jobs. `limit`: how long one may take, five seconds as a rule.
+#[cfg(unix)]
+pub fn check_types(program: &Path, definitions: &str, jobs: &[TypeJob], limit: Duration) -> Vec<TypeCheck> {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(vec![None; jobs.len()]);
+    let checkers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len().div_ceil(8));
+    std::thread::scope(|scope| {
+        for _ in 0..checkers {
+            scope.spawn(|| {
+                let mut checker = None;
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(index) else { return };
+                    let result = check(&mut checker, program, definitions, job, limit);
+                    if let Some(slot) = crate::script::control::lock(&done).get_mut(index) {
+                        *slot = Some(result);
+                    }
+                }
+            });
+        }
+    });
     let lost = || TypeCheck::Skipped(String::from("the checker does not start"));
+    let done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     done.into_iter().map(|result| result.unwrap_or_else(lost)).collect()
 }
 
-fn too_long(limit: Duration) -> String {
-    format!("the checker takes longer than {limit:?}")
+/// Nothing is checked on this system as yet.
+#[cfg(not(unix))]
+pub fn check_types(_: &Path, _: &str, jobs: &[TypeJob], _: Duration) -> Vec<TypeCheck> {
+    vec![TypeCheck::Skipped(String::from("types are not checked on this system as yet")); jobs.len()]
 }
 
-/// Asks a thread to stop, which it does at the next place where the checker looks.
-type Token = Arc<FrontendCancellationToken>;
-
-enum Event {
-    Began(usize, Token),
-    Ended(usize, TypeCheck),
-    Idle,
-}
-
-/// What the threads share.
-struct Crew {
-    definitions: Arc<str>,
-    queue: Arc<Mutex<VecDeque<(usize, TypeJob)>>>,
-    sender: mpsc::Sender<Event>,
+/// Checks one job with `checker`, or a new one; one that fails is not used again.
+#[cfg(unix)]
+fn check(
+    checker: &mut Option<crate::script::isolate::Peer>,
+    program: &Path,
+    definitions: &str,
+    job: &TypeJob,
     limit: Duration,
-}
-
-impl Crew {
-    /// Whether there is one thread more.
-    fn start(&self) -> bool {
-        let (queue, sender) = (Arc::clone(&self.queue), self.sender.clone());
-        let token = Token::default();
-        let mut worker = Worker {
-            definitions: Arc::clone(&self.definitions),
-            limit: self.limit,
-            token: Arc::clone(&token),
-            checker: Err(String::new()),
-        };
-        let work = move || {
-            worker.prepare();
-            loop {
-                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-                let Some((index, job)) = next else { break };
-                let _ = sender.send(Event::Began(index, Arc::clone(&token)));
-                let result = worker.check(&job);
-                // Nobody waits for this thread any more.
-                if token.requested() || sender.send(Event::Ended(index, result)).is_err() {
-                    return;
-                }
-            }
-            let _ = sender.send(Event::Idle);
-        };
-        thread::Builder::new().name(String::from("types")).stack_size(STACK).spawn(work).is_ok()
+) -> TypeCheck {
+    if job.source.len() > MAX_SOURCE {
+        return TypeCheck::Skipped(format!("it is longer than {} KiB", MAX_SOURCE / 1024));
     }
-}
-
-/// A checker for one job after the other.
-struct Worker {
-    definitions: Arc<str>,
-    limit: Duration,
-    token: Token,
-    checker: Result<Checker, String>,
-}
-
-impl Worker {
-    /// Reads the definitions, which takes longer than most scripts.
-    fn prepare(&mut self) {
-        let made = catch_unwind(AssertUnwindSafe(|| new_checker(&self.definitions, self.limit, &self.token)));
-        self.checker = made.unwrap_or_else(|_| Err(String::from("the checker failed on the definitions")));
-    }
-
-    fn check(&mut self, job: &TypeJob) -> TypeCheck {
-        catch_unwind(AssertUnwindSafe(|| self.try_check(job))).unwrap_or_else(|_| {
-            self.prepare();
-            TypeCheck::Skipped(String::from("the checker failed on it"))
-        })
-    }
-
-    fn try_check(&mut self, job: &TypeJob) -> TypeCheck {
-        if job.source.len() > MAX_SOURCE {
-            return TypeCheck::Skipped(format!("it is longer than {} KiB", MAX_SOURCE / 1024));
+    let started = match checker.take() {
+        Some(checker) => Ok(checker),
+        None => start(program, definitions),
+    };
+    let mut started = match started {
+        Ok(started) => started,
+        Err(error) => return TypeCheck::Skipped(clean(&error)),
+    };
+    match started.ask::<TypeCheck>(&Order::Check(WireJob::of(job)), limit) {
+        Ok(result) => {
+            *checker = Some(started);
+            cleaned(result, job)
         }
-        let Ok(text) = std::str::from_utf8(&job.source) else {
-            return TypeCheck::Skipped(String::from("it is not UTF-8"));
-        };
-        let checker = match &mut self.checker {
-            Ok(checker) => checker,
-            Err(error) => return TypeCheck::Skipped(error.clone()),
-        };
-        check(checker, job, text, self.limit)
+        Err(None) => TypeCheck::Skipped(format!("the checker takes longer than {limit:?}")),
+        Err(Some(error)) => TypeCheck::Skipped(clean(&format!("the checker failed on it: {error}"))),
     }
 }
 
-type Checker = Frontend<Files, NullConfigResolver>;
+#[cfg(unix)]
+fn start(program: &Path, definitions: &str) -> Result<crate::script::isolate::Peer, String> {
+    use crate::script::isolate::Peer;
 
-/// The script that is checked, and what it requires.
-#[derive(Default)]
-struct Files {
-    script: (String, String),
-    modules: Arc<[Arc<Module>]>,
-}
-
-impl FileResolver for Files {
-    fn read_source(&mut self, name: &ModuleName) -> Option<SourceCode> {
-        let name = name.to_string();
-        let source = if name == self.script.0 {
-            BString::from(self.script.1.as_bytes())
-        } else {
-            BString::from(&*self.modules.iter().find(|module| module.file == name)?.source)
-        };
-        Some(SourceCode { source, kind: SourceCodeType::Module })
-    }
-
-    fn resolve_module(
-        &mut self,
-        context: Option<&ModuleInfo>,
-        wanted: Expression<'_>,
-        _: &TypeCheckLimits,
-    ) -> Option<ModuleInfo> {
-        let ExpressionKind::String { value, .. } = wanted.kind() else { return None };
-        let wanted = std::str::from_utf8(value.as_bytes()).ok()?;
-        let path = module_path(&context?.name.to_string(), wanted).ok()?;
-        let module = self.modules.iter().find(|module| module.path() == path)?;
-        Some(ModuleInfo { name: BString::from(module.file.as_bytes()), optional: false })
-    }
-}
-
-fn new_checker(definitions: &str, limit: Duration, token: &Token) -> Result<Checker, String> {
-    let mut config = NullConfigResolver::default();
-    config.default_config.mode = Mode::Strict;
-    let options = FrontendOptions {
-        retain_full_type_graphs: true,
-        module_time_limit_sec: Some(limit.as_secs_f64() / 2.0),
-        cancellation_token: Some(Arc::clone(token)),
-        ..FrontendOptions::default()
+    let failed = |error: Option<io::Error>| {
+        let why = error.map_or_else(|| String::from("it takes too long"), |error| error.to_string());
+        format!("the checker {} does not start: {why}", program.display())
     };
-    let mut checker = Frontend::new(Files::default(), config, options);
-    let failed = |error| format!("the checker cannot start: {error}");
-    checker.register_builtin_globals(DefinitionEnvironment::Globals).map_err(failed)?;
-    let scope = checker.global_scope(DefinitionEnvironment::Globals);
-    let loaded = checker.load_definition_file(scope, definitions, "@deftool", false).map_err(failed)?;
-    if loaded.success {
-        return Ok(checker);
+    let mut checker = Peer::start(program, [""; 0]).map_err(|error| failed(Some(error)))?;
+    let greeting: String = checker.hear(START_LIMIT).map_err(failed)?;
+    if greeting != GREETING {
+        return Err(format!("the checker {} is of another version of deftool", program.display()));
     }
-    let syntax = loaded.source_module.parse_errors.first().map(|error| format!("{error:?}"));
-    let model = loaded.semantic_model(&checker);
-    let types = model.as_ref().and_then(|model| {
-        let view = model.module();
-        view.errors().first().map(|error| model.error_message(error).to_string())
-    });
-    let why = syntax.or(types).unwrap_or_default();
-    Err(format!("the checker does not take the definitions: {}", clean(&why, MAX_MESSAGE)))
+    let defined: Result<(), String> =
+        checker.ask(&Order::Define(definitions.to_owned()), START_LIMIT).map_err(failed)?;
+    defined.map(|()| checker)
 }
 
-fn check(checker: &mut Checker, job: &TypeJob, text: &str, limit: Duration) -> TypeCheck {
-    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    let mode = mode_of(text);
-    let annotated = match mode {
-        Some(Mode::NoCheck) => return TypeCheck::Checked(Vec::new()),
-        Some(Mode::Strict | Mode::Nonstrict) | None => Annotated::of(text, &job.parameters),
+#[cfg(unix)]
+fn clean(text: &str) -> String {
+    crate::script::error::clean(text, MAX_MESSAGE)
+}
+
+/// `result` as a checker of good will would have sent it.
+#[cfg(unix)]
+fn cleaned(result: TypeCheck, job: &TypeJob) -> TypeCheck {
+    let problems = match result {
+        TypeCheck::Skipped(why) => return TypeCheck::Skipped(clean(&why)),
+        TypeCheck::Checked(problems) => problems.into_iter(),
     };
-    checker.clear();
-    let files = checker.file_resolver_mut();
-    files.script = (job.file.clone(), annotated.text.clone());
-    files.modules = Arc::clone(&job.modules);
-    let name = BString::from(job.file.as_bytes());
-    let result = match checker.check(&name, None) {
-        Ok(result) => result,
-        Err(error) => return TypeCheck::Skipped(clean(&error.to_string(), MAX_MESSAGE)),
+    let is_of_job = |problem: &TypeProblem| {
+        problem.file == job.file || job.modules.iter().any(|module| module.file == problem.file)
     };
-    if !result.timeout_hits.is_empty() {
-        return TypeCheck::Skipped(too_long(limit));
-    }
-    let mut problems = Vec::new();
-    for file in std::iter::once(&job.file).chain(job.modules.iter().map(|module| &module.file)) {
-        let is_script = *file == job.file;
-        let Some(model) = checker.semantic_model(&BString::from(file.as_bytes())) else { continue };
-        let view = model.module();
-        let Some(root) = view.source().map(|source| source.root()) else { continue };
-        // A module's own wish counts for the module.
-        let module = job.modules.iter().find(|module| module.file == *file);
-        let wish = module.map_or(mode, |module| mode_of(&String::from_utf8_lossy(&module.source)));
-        let known = Known::of(&model, root, returned_function(root).filter(|_| is_script));
-        let column = |line, column| if is_script { annotated.column(line, column) } else { column };
-        let mut add = |at: luau_syntax::location::Location, message: &str| {
-            let start = column(at.begin.line, at.begin.column) as usize;
-            let end = if at.end.line == at.begin.line {
-                column(at.end.line, at.end.column) as usize
-            } else {
-                usize::MAX
-            };
-            let problem = TypeProblem {
-                file: file.clone(),
-                line: at.begin.line as usize + 1,
-                columns: (start, end),
-                message: tidy(message),
-            };
-            if !problems.contains(&problem) && problems.len() < MAX_OF_SCRIPT {
-                problems.push(problem);
+    let problems = problems.filter(is_of_job).take(MAX_OF_SCRIPT);
+    let problems = problems.map(|problem| TypeProblem { message: clean(&problem.message), ..problem });
+    TypeCheck::Checked(problems.collect())
+}
+
+/// Makes this process a type checker, which serves the deftool that started it until that goes away. `define` makes a
+/// checker of definitions, `check` has it check one script.
+///
+/// # Errors
+/// When what comes over stdin makes no sense, or nobody reads stdout.
+pub fn serve_type_checks<C>(
+    define: impl Fn(&str) -> Result<C, String>,
+    check: impl Fn(&mut C, &TypeJob) -> TypeCheck,
+) -> io::Result<()> {
+    confine::begin_session();
+    confine::limit_memory(Some(DEFAULT_MEMORY));
+    let (mut input, output) = (io::stdin().lock(), io::stdout());
+    say(&output, &GREETING)?;
+    let mut checker = None;
+    while let Some(body) = protocol::read_frame(&mut input)? {
+        let (order, _) = protocol::head::<Order>(&body)?;
+        match order {
+            Order::Define(definitions) => {
+                let defined = define(&definitions);
+                let answer = defined.as_ref().map(|_| ()).map_err(Clone::clone);
+                checker = defined.ok();
+                say(&output, &answer)?;
             }
-        };
-        for error in result.errors.iter().filter(|error| error.module_name == *file.as_str()) {
-            let message = model.error_message(error).to_string();
-            if wish.is_some() || known.holds(error, &message) {
-                add(error.location, &message);
+            Order::Check(job) => {
+                let result = match &mut checker {
+                    Some(checker) => check(checker, &job.into_job()),
+                    None => TypeCheck::Skipped(String::from("the checker has no definitions")),
+                };
+                say(&output, &result)?;
             }
         }
-        for (at, message) in &known.comparisons {
-            add(*at, message);
-        }
     }
-    problems.sort_by(|one, other| {
-        (&one.file, one.line, one.columns).cmp(&(&other.file, other.line, other.columns))
-    });
-    TypeCheck::Checked(problems)
+    Ok(())
 }
 
-/// What a script asks for in the comments at its top: `--!strict`.
-fn mode_of(text: &str) -> Option<Mode> {
-    let mut comments =
-        text.lines().map(str::trim).take_while(|line| line.is_empty() || line.starts_with("--"));
-    comments.find_map(|line| match line.strip_prefix("--!")?.trim() {
-        "strict" => Some(Mode::Strict),
-        "nonstrict" => Some(Mode::Nonstrict),
-        "nocheck" => Some(Mode::NoCheck),
-        _ => None,
-    })
-}
-
-/// One clause, with names between backticks, without the reasons below it.
-fn tidy(message: &str) -> String {
-    let first = message.split("; \n").next().unwrap_or_default();
-    let first = first.split("; there is no corresponding").next().unwrap_or_default();
-    let words: Vec<&str> = first.split_whitespace().collect();
-    let mut text = words.join(" ").replace('\'', "`");
-    // Names are not changed: they stand between quotes.
-    if let Some(letter) = text.get(..1).map(str::to_lowercase) {
-        text.replace_range(..1, &letter);
-    }
-    clean(&text, MAX_MESSAGE)
+fn say(output: &io::Stdout, answer: &impl Serialize) -> io::Result<()> {
+    let mut frame = Vec::new();
+    protocol::write_frame(&mut frame, answer, protocol::ALONE)?;
+    let mut output = output.lock();
+    io::Write::write_all(&mut output, &frame)?;
+    io::Write::flush(&mut output)
 }

@@ -7,15 +7,10 @@
 //!
 //! Source: luau-lsp's README and `editors/README.md` (definition files, `luau-lsp.types.definitionFiles`) and the tests
 //! of definition files in Luau itself (`export type`, `declare`), read in November 2026. Their syntax is not promised to
-//! stay: a test has them read by the analyser where the feature `types` is on.
+//! stay: a test has them read by the checker where the feature `types` is on.
 
-#[cfg(feature = "types")]
-mod annotate;
-#[cfg(feature = "types")]
 mod check;
 mod schema;
-#[cfg(feature = "types")]
-mod trust;
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -23,10 +18,8 @@ use std::fmt::Write;
 use super::host::{TableDoc, host_tables};
 use crate::spec::{Tool, ToolKind};
 
-#[cfg(feature = "types")]
 pub(crate) use check::TYPE_LIMIT;
-#[cfg(feature = "types")]
-pub use check::{TypeCheck, TypeJob, TypeProblem, check_types};
+pub use check::{TypeCheck, TypeJob, TypeProblem, check_types, serve_type_checks};
 
 /// Luau's own type of `pcall` says what the function returns when it does not fail, and nothing of the message.
 const PROTECTED: &str = "\ndeclare function pcall(called: (...any) -> ...any, ...: any): (boolean, ...any)\n";
@@ -80,7 +73,6 @@ impl<'t> ToolTypes<'t> {
     }
 
     /// The tool.
-    #[cfg(feature = "types")]
     pub(crate) fn tool(&self) -> &'t Tool {
         self.tool
     }

@@ -199,6 +199,7 @@ fn strike(runner: &ScriptRunner, attack: &Attack) -> Verdict {
 
 /// Runs every attack with `isolation` and prints the table.
 fn strike_all(title: &str, isolation: &Isolation) {
+    super::isolated::guard_programs();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -15,6 +15,12 @@ pub(super) fn processes() -> Isolation {
     })
 }
 
+/// Has the programs that scripts run on threads of this process guarded by the real binary.
+pub(super) fn guard_programs() {
+    let Isolation::Processes(program) = processes() else { unreachable!() };
+    deftool::script::guard_programs(program);
+}
+
 /// Children that are what `/bin/sh` makes of `text`, `$0` being the binary and `$1` an `argument`.
 fn shell(text: &str, argument: &Path) -> Isolation {
     Isolation::Processes(ProcessOptions {

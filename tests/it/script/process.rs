@@ -3,6 +3,7 @@
 use super::*;
 
 fn granted(source: &str, programs: &[&str]) -> (tempfile::TempDir, Script) {
+    isolated::guard_programs();
     let folder = tempfile::tempdir().unwrap();
     let mut script = script(&format!("return function() {source} end"));
     script.permissions.run = programs.iter().map(|name| String::from(*name)).collect();
@@ -276,16 +277,90 @@ fn a_call_that_ends_takes_its_programs_along() {
     assert!(ids(folder.path()).iter().all(|id| comes_true(|| !is_alive(id))));
 }
 
-/// A program that leaves its group cannot be found any more; the call does not wait for it.
+/// What leaves its session is the guard's all the same, and is killed when the program ends.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_daemon_does_not_hold_the_call() {
+fn a_daemon_ends_with_its_program() {
     let source = "return process.run({ 'sh', '-c', [[setsid sh -c 'echo $$ > daemon; exec sleep 300' & while [ ! -s daemon ]; do :; done; echo done]] }).stdout";
     let (folder, script) = granted(source, &["sh"]);
     assert_eq!(run(script, json!({})), Ok(json!("done\n")));
     let id = std::fs::read_to_string(folder.path().join("daemon")).unwrap();
-    assert!(is_alive(id.trim()), "if this fails, the documentation can promise more");
-    std::process::Command::new("kill").arg("-9").arg(id.trim()).status().unwrap();
+    assert!(!is_alive(id.trim()));
+}
+
+/// A program that is stopped by nobody when deftool is killed, and has left its session twice.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_daemon_does_not_outlive_a_command_that_is_killed() {
+    let project = crate::support::project::Project::empty();
+    project.write(
+        "specs/linger.eld",
+        "(deftool :name \"linger\" :description \"Wait.\" :allow (:run [\"sh\"]))\n",
+    );
+    let daemon = "setsid sh -c 'setsid sh -c \"echo \\$\\$ > daemon; exec sleep 300\" &' & echo $$ > id; exec sleep 300";
+    let source = format!("return function() process.run({{ 'sh', '-c', [[{daemon}]] }}) end\n");
+    project.write("scripts/linger.lua", source);
+    for arguments in [&["--trust"][..], &["--trust", "--isolate", "process"]] {
+        let ids = || {
+            ["id", "daemon"]
+                .map(|name| std::fs::read_to_string(project.path(name)).unwrap_or_default().trim().to_owned())
+        };
+        let _ = std::fs::remove_file(project.path("id"));
+        let _ = std::fs::remove_file(project.path("daemon"));
+        let mut command = project.spawn(&[&["call", "linger"], arguments].concat());
+        assert!(comes_true(|| ids().iter().all(|id| !id.is_empty())), "{arguments:?}");
+        command.kill().unwrap();
+        command.wait().unwrap();
+        assert!(comes_true(|| ids().iter().all(|id| !is_alive(id))), "{arguments:?}");
+    }
+}
+
+/// What is the host's is not changed for the programs' sake: whether it may be traced, leaves core files, or is given
+/// the orphans of its children.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_leaves_its_host_as_it_is() {
+    use rustix::process::{Resource, child_subreaper, dumpable_behavior, getrlimit};
+
+    let state = || {
+        let limit = getrlimit(Resource::Core);
+        (child_subreaper().unwrap(), dumpable_behavior().unwrap(), limit.current, limit.maximum)
+    };
+    let before = state();
+    assert_eq!(run_granted("return process.run({ 'printf', '1' }).stdout", &["printf"]), Ok(json!("1")));
+    assert_eq!(state(), before);
+}
+
+/// A program's session is its guard's, and no terminal's.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_has_a_session_of_its_own() {
+    let shown = run_granted("return process.run({ 'cat', '/proc/self/stat' }).stdout", &["cat"]).unwrap();
+    let fields = |about: &str| -> Vec<i32> {
+        let rest = about.rsplit_once(')').unwrap().1;
+        rest.split_whitespace().skip(1).take(4).map(|field| field.parse().unwrap()).collect()
+    };
+    let own = fields(&std::fs::read_to_string("/proc/self/stat").unwrap());
+    // Parent, group, session, terminal.
+    let program = fields(shown.as_str().unwrap());
+    assert_eq!((program[2], program[3]), (program[0], 0), "{shown}");
+    assert_ne!(program[2], own[2]);
+}
+
+/// A terminal that deftool runs in is out of the reach of what it starts.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_does_not_reach_the_terminal() {
+    use crate::support::terminal::{Piped, Terminal};
+
+    let project = crate::support::project::Project::empty();
+    project.write("specs/tty.eld", "(deftool :name \"tty\" :description \"Ask.\" :allow (:run [\"sh\"]))\n");
+    let source = "return function() return process.run({ 'sh', '-c', 'echo FORGED > /dev/tty; echo done' }).stdout end\n";
+    project.write("scripts/tty.lua", source);
+    let mut terminal = Terminal::start(&project, &["call", "tty", "--trust"], Piped::Nothing);
+    terminal.wait_for("done");
+    assert!(!terminal.said().contains("FORGED"), "{}", terminal.said());
+    terminal.end();
 }
 
 /// An interrupted command leaves no program behind, however soon it is gone itself.

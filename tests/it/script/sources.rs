@@ -41,6 +41,10 @@ pub(crate) fn hostile_sources(size: usize) -> Vec<(&'static str, String)> {
         ("blocks", format!("{}{}", many("do ", 120_000), many("end ", 120_000))),
         ("loops", format!("{}{}", many("while x do ", 60_000), many("end ", 60_000))),
         ("repeats", many("repeat ", 140_000)),
+        // Each leads to the next: an optimiser that follows them all takes seconds.
+        ("loops left at once", many("while 1 do break end ", 47_000)),
+        ("repeats left at once", many("repeat break until x ", 47_000)),
+        ("loops in loops left at once", many("while 1 do while 1 do break end break end ", 25_000)),
         ("types", format!("local x: {}", many("{", 200_000))),
         ("type functions", format!("local x: {}", many("(", 200_000))),
         ("type unions", format!("local x: a{}", many("|a", 200_000))),

@@ -1,11 +1,11 @@
 //! `process`: programs that `:allow (:run …)` grants.
 //!
-//! `program` says which program is meant and what it is given, `child` holds it and its process group, `output` reads
-//! what it writes, `run` puts the three together. There is no shell: a program gets its arguments as they are.
+//! `program` says which program is meant and what it is given, `child` holds it and its guard, `output` reads what it
+//! writes, `run` puts the three together. There is no shell: a program gets its arguments as they are.
 //!
-//! A program that was granted does what it likes, with the engine's rights: beneath it there is no sandbox. What is
-//! promised is which program it is, what it is given, and that neither it nor its group outlives the call: whoever stops
-//! the call kills them on the spot.
+//! A program that was granted does what it likes with files and the network, with the engine's rights. What is promised
+//! is which program it is, what it is given, that it has no terminal, that it cannot read the engine's memory, and that
+//! neither it nor what it started outlives the call. `docs/isolation.md` says where.
 
 #[cfg(unix)]
 mod child;
@@ -34,7 +34,7 @@ pub(super) const DOC: TableDoc = TableDoc {
          bytes that are kept of each stream, 1 MiB by default, 8 MiB at most; the rest is read and dropped, and `truncated` is \
          true. `env`: variables beside `PATH`, `LANG=C.UTF-8` and those of `:allow (:env …)` that are set; it gets no others.\n\n\
          `ok` is whether it ended with code 0. Another code is no error; `code` is nil where a signal ended it. What it started \
-         and left running is killed when it ends, unless it has left its process group.",
+         and left running is killed when it ends. It has no terminal.",
     )
     .needs(&["run"])
     .fails(
@@ -54,13 +54,17 @@ pub(super) const DOC: TableDoc = TableDoc {
 };
 
 #[cfg(unix)]
-pub use child::kill_programs;
+pub use child::{guard_programs, kill_programs};
 #[cfg(unix)]
 pub(super) use table::table;
 
 /// There are none.
 #[cfg(not(unix))]
 pub fn kill_programs() {}
+
+/// There are none.
+#[cfg(not(unix))]
+pub fn guard_programs(_: crate::script::ProcessOptions) {}
 
 #[cfg(not(unix))]
 pub(super) fn table(

@@ -1,8 +1,8 @@
 //! One run of a program, from its start to what it wrote.
 
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::child::{Child, Rein};
+use super::child::{Child, Plan, Rein};
 use super::output::Output;
 use super::program::Grants;
 use crate::script::error::{HostError, clean};
 use crate::tool::ToolErrorKind;
 
-/// How long what a program left behind may still write, once it has ended and its group was killed.
+/// How long the pipes of a program that has ended may take to be read to their ends.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// What is to be run.
@@ -93,7 +93,7 @@ pub(super) async fn run(grants: Arc<Grants>, order: Order, rein: Arc<Rein>) -> R
             }
         };
         if !are_closed {
-            // What has left the group keeps the pipes open for as long as it likes.
+            // Where something is out of the guard's reach, it keeps the pipes open for as long as it likes.
             let _ = timeout(GRACE, pipes).await;
         }
         ended
@@ -122,21 +122,13 @@ fn prepare(
     cwd: Option<&str>,
     variables: Vec<(String, String)>,
     has_input: bool,
-) -> Result<Command, Refusal> {
+) -> Result<Plan, Refusal> {
     let (name, arguments) = argv.split_first().ok_or_else(|| std::io::Error::other("it has no name"))?;
     let program = grants.find(name).map_err(Refusal::Told)?;
     let mut command = Command::new(program);
-    command
-        .arg0(name)
-        .args(arguments)
-        .current_dir(grants.folder(cwd).map_err(Refusal::Told)?)
-        .env_clear()
-        .envs(grants.variables())
-        .envs(variables)
-        .stdin(if has_input { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    Ok(command)
+    command.args(arguments).env_clear().envs(grants.variables()).envs(variables);
+    let folder = grants.folder(cwd).map_err(Refusal::Told)?;
+    Ok(Plan { command, name: name.clone(), folder, has_input })
 }
 
 fn wrong(name: &str, error: &std::io::Error) -> HostError {

@@ -14,20 +14,20 @@ use luau_syntax::location::Position;
 use luau_syntax::parser::{ParseOptions, ParsedSource};
 
 /// A source to check, and where its places are in the source that was given.
-pub(super) struct Annotated {
-    pub(super) text: String,
+pub(crate) struct Annotated {
+    pub(crate) text: String,
     /// What was put in, by line, in order: the column in the new text and how many bytes.
     inserted: HashMap<u32, Vec<(u32, u32)>>,
 }
 
 impl Annotated {
     /// As it was written.
-    pub(super) fn plain(text: &str) -> Self {
+    pub(crate) fn plain(text: &str) -> Self {
         Self { text: text.to_owned(), inserted: HashMap::new() }
     }
 
     /// The returned function's parameters get `types`; one that has a type keeps it.
-    pub(super) fn of(text: &str, types: &[Option<String>]) -> Self {
+    pub(crate) fn of(text: &str, types: &[Option<String>]) -> Self {
         let Ok(parsed) = ParsedSource::parse(text, ParseOptions::default()) else { return Self::plain(text) };
         let root = parsed.root();
         let Some(function) = returned_function(root) else { return Self::plain(text) };
@@ -54,7 +54,7 @@ impl Annotated {
     }
 
     /// Where a column of a line was before, both from 0.
-    pub(super) fn column(&self, line: u32, column: u32) -> u32 {
+    pub(crate) fn column(&self, line: u32, column: u32) -> u32 {
         let mut before = 0;
         for &(at, length) in self.inserted.get(&line).map_or(&[][..], Vec::as_slice) {
             if column < at {
@@ -87,7 +87,7 @@ fn insert(text: &str, insertions: &[(Position, String)]) -> Option<Annotated> {
 }
 
 /// The function that the top level returns at its end: written there, or a local of it.
-pub(super) fn returned_function(root: Block<'_>) -> Option<&Function<'_>> {
+pub(crate) fn returned_function(root: Block<'_>) -> Option<&Function<'_>> {
     let statements = root.as_slice();
     let StatementView::Return(returned) = statements.last()?.view() else { return None };
     let mut value = *returned.expressions.first()?;
@@ -119,14 +119,14 @@ fn defined(statement: Statement<'_>, wanted: LocalId) -> Option<&Function<'_>> {
 
 /// The locals that are set after they were made.
 #[derive(Default)]
-pub(super) struct SetLocals {
+pub(crate) struct SetLocals {
     /// Whether to nothing but what stands in for a missing value: `unit = unit or "celsius"`.
     only_defaults: HashMap<LocalId, bool>,
 }
 
 impl SetLocals {
     /// Whether it may be set to something of another type.
-    pub(super) fn is_set_freely(&self, local: &Local<'_>) -> bool {
+    pub(crate) fn is_set_freely(&self, local: &Local<'_>) -> bool {
         self.only_defaults.get(&local.identity()).is_some_and(|only| !only)
     }
 

@@ -14,14 +14,14 @@ use luau_syntax::ast::{
 };
 use luau_syntax::location::Location;
 
-use super::annotate::SetLocals;
-use crate::script::host::host_tables;
+use crate::annotate::SetLocals;
+use deftool::script::host_tables;
 
 /// Libraries whose functions take values of plain types.
 const LIBRARIES: [&str; 6] = ["string", "math", "utf8", "os", "bit32", "buffer"];
 
 /// What is known of the expressions of one source.
-pub(super) struct Known<'m, 'f> {
+pub(crate) struct Known<'m, 'f> {
     model: &'m SemanticModel<'f>,
     /// Locals that hold what is known.
     locals: HashSet<LocalId>,
@@ -33,12 +33,12 @@ pub(super) struct Known<'m, 'f> {
     /// Arguments of such calls, and whether they are known themselves.
     arguments: HashMap<Location, bool>,
     /// Comparisons with words that never come.
-    pub(super) comparisons: Vec<(Location, String)>,
+    pub(crate) comparisons: Vec<(Location, String)>,
 }
 
 impl<'m, 'f> Known<'m, 'f> {
     /// `given`: the function that gets the tool's arguments.
-    pub(super) fn of(model: &'m SemanticModel<'f>, root: Block<'f>, given: Option<&Function<'f>>) -> Self {
+    pub(crate) fn of(model: &'m SemanticModel<'f>, root: Block<'f>, given: Option<&Function<'f>>) -> Self {
         let mut set = SetLocals::default();
         root.visit(&mut set);
         let mut known = Self {
@@ -60,7 +60,7 @@ impl<'m, 'f> Known<'m, 'f> {
     }
 
     /// Whether an error is about what is known. `message`: what the checker says.
-    pub(super) fn holds(&self, error: &TypeError, message: &str) -> bool {
+    pub(crate) fn holds(&self, error: &TypeError, message: &str) -> bool {
         let at = &error.location;
         match &error.data {
             TypeErrorData::UnknownProperty(_)

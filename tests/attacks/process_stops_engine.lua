@@ -1,0 +1,9 @@
+-- expect: ok
+-- says: alive
+-- run: sh
+-- deadline: 20000
+-- its guard is its parent, whose parent is the engine
+return function()
+  process.run({ "sh", "-c", "kill -STOP $PPID; kill -KILL $PPID; kill -STOP $(cut -d' ' -f4 /proc/$PPID/stat)" })
+  return "alive"
+end

@@ -1,0 +1,9 @@
+-- expect: ok
+-- says: none
+-- run: sh
+-- deadline: 20000
+-- a program has a session of its own and no terminal
+return function()
+  local script = "(exec 3<>/dev/tty) 2>/dev/null && echo terminal || echo none"
+  return process.run({ "sh", "-c", script }).stdout
+end
