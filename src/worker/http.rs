@@ -107,7 +107,7 @@ impl HttpTransport {
             status: response.status().as_u16(),
             retry_after: retry_after(response.headers()),
             location: location.map(|location| redactor.text(&whole_location(&target, location))),
-            body: stream::unfold(Next::Read(response, body), read_on).boxed(),
+            body: stream::unfold(Next::Read(response, Box::new(body)), read_on).boxed(),
         })
     }
 }
@@ -173,7 +173,7 @@ struct Body {
 
 /// What a body's stream goes on with.
 enum Next {
-    Read(Response, Body),
+    Read(Response, Box<Body>),
     Error(TransportError),
     End,
 }

@@ -84,7 +84,7 @@ impl<'t> KeyTail<'t> {
             let start = self.transport.secret_start(&rest);
             match start.filter(|start| Redactor::is_telling(rest.len() - start)) {
                 Some(start) => {
-                    left.extend([rest.get(..start).unwrap_or_default(), REDACTED].concat().bytes())
+                    left.extend([rest.get(..start).unwrap_or_default(), REDACTED].concat().bytes());
                 }
                 None => left.extend(rest.bytes()),
             }
@@ -151,7 +151,7 @@ mod tests {
             std::future::pending().boxed()
         }
 
-        fn url(&self, _: Api) -> &str {
+        fn url(&self, _: Api) -> &'static str {
             ""
         }
 
