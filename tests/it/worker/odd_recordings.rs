@@ -19,7 +19,8 @@ async fn times_that_go_back_cost_no_time() {
         slow_recording().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let first_piece = lines.iter().position(|line| line["record"] == "data").unwrap();
     lines[first_piece]["at_ms"] = json!(50);
-    std::fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
     let started = Instant::now();
     let options =
         ReplayOptions { pace: Some(1.0), lenient: true, recorded_tools: true, ..ReplayOptions::default() };
