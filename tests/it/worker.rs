@@ -11,7 +11,7 @@ mod ends;
 #[cfg(unix)]
 pub(crate) mod managed;
 mod misbehaviours;
-mod pace;
+mod odd_recordings;
 mod recorded;
 mod redaction;
 mod replay;

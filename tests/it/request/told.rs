@@ -1,7 +1,7 @@
 //! What can be told of a request: times, counts, names.
 
-use deftool::chat::{ChatEvent, ReplyStatus};
-use deftool::request::{Approval, BiosV1, Event, Step};
+use deftool::chat::{ChatEvent, Message, ReplyStatus};
+use deftool::request::{Approval, BiosV1, Event, INTERRUPTED, Step};
 use serde_json::{Value, json};
 
 use super::play::{play, says, tools};
@@ -45,4 +45,22 @@ fn the_call_that_was_cut_is_named() {
         .call("look", json!({}))
         .status(ReplyStatus::CallTruncated { is_over: true });
     assert!(play().run(&[first]).failure().2.contains("a call of `get_weather`"));
+}
+
+/// What was said before a call stands beside that call.
+#[test]
+fn an_interrupted_turn_leaves_its_own_words_only() {
+    let broken = says("It is").status(ReplyStatus::Incomplete { cause: None });
+    let played = play().run(&[says("I look.").call("look", json!({})), broken]);
+    let content = format!("It is\n\n{INTERRUPTED}");
+    assert_eq!(played.conversation.last(), Some(&Message::Assistant { content, tool_calls: Vec::new() }));
+}
+
+/// The text of a reply is read for calls only where it has no structured one, known or not.
+#[test]
+fn beside_a_structured_call_of_no_tool_text_stays_text() {
+    let text = "<tool_call>{\"name\": \"finish\", \"arguments\": {}}</tool_call>";
+    let played = play().run(&[says(text).call("nothing", json!({}))]);
+    assert_eq!(played.failure().1, "unknown_tool");
+    assert_eq!((played.signals().len(), played.outcome.text.as_str()), (0, text));
 }

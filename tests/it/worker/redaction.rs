@@ -111,8 +111,12 @@ async fn an_item_that_is_called_like_the_key_is_not_named() {
 
 fn secrets(values: &[&str], patterns: &[&str]) -> Secrets {
     let mut secrets = Secrets::default();
-    values.iter().for_each(|value| secrets.add_value(value));
-    patterns.iter().for_each(|pattern| secrets.add_pattern(pattern).unwrap());
+    for value in values {
+        secrets.add_value(value);
+    }
+    for pattern in patterns {
+        secrets.add_pattern(pattern).unwrap();
+    }
     secrets
 }
 

@@ -6,7 +6,7 @@ use deftool::request::FailReason;
 use deftool::worker::{ServerOptions, SubmitRequest, Worker, WorkerState};
 use rustix::process::Signal;
 
-use super::fake::{options, parent, runs, signal, wait_until_gone};
+use super::fake::{options, parent, signal, wait_until_gone};
 use super::{reach, ready, say, start, stop};
 use crate::support::server::{Answer, Server};
 use crate::worker::bench::*;
@@ -31,6 +31,11 @@ async fn why_it_does_not_start_is_what_it_answered_last_and_once_is_enough() {
     leaking.limits.start = Duration::from_millis(600);
     for (options, expected) in [
         (options(&format!("count={} exit=1", count.display())), "ended with exit code 1 before it was ready"),
+        // The end of what it wrote could begin the key.
+        (
+            ServerOptions { key: Some(String::from("s-very-secret")), ..options("mutter=last_words exit=3") },
+            "its last lines:\n  last words",
+        ),
         (options("models=403"), "answers 403: it wants an API key"),
         (failing, "/v1/models answers 500 (no))"),
         (leaking, "/v1/models answers 500 ([redacted]))"),
@@ -96,7 +101,7 @@ async fn probes_that_fail_now_and_then_do_not_add_up() {
     let mut options = options("moody");
     options.limits.look = Duration::from_millis(20);
     let worker = ready(options).await;
-    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!((worker.state(), worker.status().restarts), (WorkerState::Ready, 0));
     stop(worker).await;
 }
@@ -204,15 +209,22 @@ async fn a_server_that_is_stopped_ends_in_its_grace() {
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
 }
 
+/// Its group is ended for it; what left the group is beyond reach then.
 #[tokio::test]
-async fn nothing_is_left_of_a_server_whose_guard_is_stuck() {
-    let mut options = options("");
+async fn nothing_is_left_of_the_group_of_a_server_whose_guard_is_stuck() {
+    let mut options = options("family");
     options.limits.grace = Duration::from_millis(100);
     let worker = ready(options).await;
+    let said = |worker: &Worker, word: &str| -> Option<u32> {
+        let logs = worker.recent_logs(usize::MAX);
+        logs.iter().find_map(|line| line.strip_prefix(word)?.split(' ').next()?.parse().ok())
+    };
+    reach(&worker, |_| said(&worker, "child ").and(said(&worker, "stray ")).is_some()).await;
+    let (child, stray) = (said(&worker, "child ").unwrap(), said(&worker, "stray ").unwrap());
     let pid = worker.status().pid.unwrap();
     let guard = parent(pid);
     signal(guard, Signal::STOP);
     stop(worker).await;
-    wait_until_gone(&[pid]);
-    assert!(!runs(guard));
+    signal(stray, Signal::KILL);
+    wait_until_gone(&[pid, child, guard]);
 }
