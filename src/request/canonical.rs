@@ -78,7 +78,9 @@ fn push_string(text: &str, out: &mut String) {
 
 fn number_text(number: &Number) -> String {
     match number.as_f64() {
-        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < MAX_EXACT => format!("{float:.0}"),
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < MAX_EXACT => {
+            format!("{float:.0}")
+        }
         Some(float) if number.is_f64() => format!("{float:e}"),
         Some(_) | None => number.to_string(),
     }

@@ -1,7 +1,7 @@
 //! Text on its way to the consumer: what may be a call waits until that is decided.
 //!
 //! A whole directive waits for the end of its reply, because only then it is certain that it is one: a structured
-//! call beside it, or a late `</think>`, makes it text again. What follows it waits behind it, to keep the order.
+//! call beside it, a late `</think>` or the end of what encloses it makes it text again. What follows it waits behind it, to keep the order.
 //! When more than [`MAX_HELD`] bytes wait, the directive is taken for one and what follows goes out; should it turn
 //! out to be text after all, it goes out late rather than never.
 //!

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::channels::{Channel, Channels};
-use super::enclosures::Enclosures;
+use super::enclosures::{Enclosures, is_wrapper};
 use super::entities::{Decoded, EntityReader};
 use super::marks::{Mark, MarkReader};
 use super::quotations::Quotations;
@@ -50,6 +50,8 @@ pub(super) struct Context {
     marks: MarkReader,
     /// Only blanks and other marks stood before the mark that is read.
     mark_begins_line: bool,
+    /// The mark that is read began with a reference in HTML.
+    mark_is_escaped: bool,
     enclosures: Enclosures,
     channels: Channels,
     previous: Option<char>,
@@ -104,6 +106,7 @@ impl Context {
             entities: EntityReader::default(),
             marks: MarkReader::new(),
             mark_begins_line: true,
+            mark_is_escaped: false,
             enclosures: Enclosures::new(),
             channels: Channels::new(),
             previous: None,
@@ -136,9 +139,19 @@ impl Context {
         self.enclosures.holds_call()
     }
 
-    /// A call was made, or one that cannot be read.
+    /// What begins here may be a call.
+    pub(super) fn begin_form(&mut self) {
+        self.enclosures.begin_form();
+    }
+
+    /// A call was made.
     pub(super) fn call_made(&mut self) {
         self.enclosures.call_made();
+    }
+
+    /// What last began and might have been a call is one that cannot be read.
+    pub(super) fn call_broken(&mut self) {
+        self.enclosures.call_broken();
     }
 
     /// Whether an enclosure was closed, since this was last asked, that calls stand in: from which on.
@@ -257,7 +270,9 @@ impl Context {
     }
 
     fn track_text(&mut self, ch: char) {
-        self.column += 1;
+        if self.line_start || self.list != ListItem::No {
+            self.column += 1;
+        }
         if self.line_start {
             match ch {
                 ' ' => self.indent += 1,
@@ -389,16 +404,18 @@ impl Context {
 
     /// Follows what opens and closes enclosures, with references in HTML read; `is_tag`: the character ended a mark of `tags`.
     fn track_enclosures(&mut self, ch: char, is_tag: bool) {
-        if self.marks.is_idle() && self.entities.is_idle() {
-            self.mark_begins_line = self.enclosures.is_line_of_marks();
-        }
+        let was_idle = self.marks.is_idle() && self.entities.is_idle();
         let mark = match self.entities.push(ch) {
-            Decoded::Nothing => return,
-            Decoded::Plain(ch) => self.marks.push(ch),
+            Decoded::Nothing => None,
+            Decoded::Plain(ch) => {
+                self.mark_is_escaped &= !matches!(ch, '<' | '[');
+                self.marks.push(ch)
+            }
             Decoded::Referred(referred) => {
                 if self.think.is_none() {
                     self.quotations.push(referred, self.previous, &mut self.enclosures);
                 }
+                self.mark_is_escaped |= matches!(referred, '<' | '[');
                 self.marks.push(referred)
             }
             Decoded::Unread(read, ch) => {
@@ -406,15 +423,20 @@ impl Context {
                 ended.fold(None, Option::or)
             }
         };
+        let is_idle = self.marks.is_idle() && self.entities.is_idle();
+        if was_idle && !is_idle {
+            self.mark_begins_line = self.enclosures.is_line_of_marks();
+        }
         if self.think.is_some() || is_tag {
             return;
         }
         match mark {
+            Some(Mark::Open(what)) if !self.mark_is_escaped && is_wrapper(&what) => {}
             Some(Mark::Open(what)) => self.enclosures.open(what, self.mark_begins_line),
             Some(Mark::Close(what)) => self.enclosures.close(&what),
             Some(Mark::ForeignRole) => self.enclosures.quote_rest(),
             Some(Mark::Neutral) => {}
-            None if self.marks.is_idle() => self.enclosures.text(ch),
+            None if is_idle => self.enclosures.text(ch),
             None => {}
         }
     }

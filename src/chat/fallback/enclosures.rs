@@ -18,8 +18,8 @@ const MAX_OPEN: usize = 512;
 
 /// Elements of HTML that have no end, and the tokens with which a server begins and ends a text.
 const VOID: [&str; 18] = [
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "s", "bos",
-    "eos", "pad", "unk",
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr",
+    "s", "bos", "eos", "pad", "unk",
 ];
 
 /// Names of parts that are never only spoken of: code and results.
@@ -58,6 +58,8 @@ struct Open {
     calls: u32,
     /// How often it was opened.
     times: u32,
+    /// It was opened by what began last and may be a call.
+    in_form: bool,
 }
 
 /// What an enclosure holds when it is never closed.
@@ -65,7 +67,9 @@ struct Open {
 enum Holds {
     Nothing,
     /// What follows on this line without other text between; `line`: the line began with it.
-    Adjacent { line: bool },
+    Adjacent {
+        line: bool,
+    },
     /// All that follows, up to the end of what it stands in.
     Rest,
     /// All that follows.
@@ -92,22 +96,31 @@ impl Enclosures {
         self.line_of_marks
     }
 
+    /// What begins here may be a call.
+    pub(super) fn begin_form(&mut self) {
+        for open in &mut self.open {
+            open.in_form = false;
+        }
+    }
+
     /// A call was made.
     pub(super) fn call_made(&mut self) {
         self.calls += 1;
     }
 
+    /// What last began and might have been a call is one that cannot be read: what it opened does not enclose it.
+    pub(super) fn call_broken(&mut self) {
+        self.calls += 1;
+        for open in self.open.iter_mut().filter(|open| open.in_form) {
+            open.calls = self.calls;
+        }
+    }
+
     /// A mark opens `what`; `begins_line`: only blanks and marks stand before it.
     pub(super) fn open(&mut self, what: Enclosure, begins_line: bool) {
-        if self.rest {
-            return;
-        }
-        let known = self.is_open(&what);
         let holds = match &what {
-            Enclosure::Element(name) if !known && (VOID.contains(&name.as_str()) || is_wrapper('<', name)) => {
-                return;
-            }
-            Enclosure::Bracket(name) if !known && is_wrapper('[', name) => return,
+            _ if self.rest => return,
+            Enclosure::Element(name) if VOID.contains(&name.as_str()) => return,
             Enclosure::Element(name) | Enclosure::Bracket(name) if SHOWN.contains(&name.as_str()) => {
                 Holds::Everything
             }
@@ -116,7 +129,7 @@ impl Enclosures {
             Enclosure::Bracket(_) | Enclosure::Quotation(_) | Enclosure::Triple(_) => Holds::Nothing,
         };
         self.adjacent |= matches!(holds, Holds::Adjacent { .. });
-        let open = Open { what, holds, calls: self.calls, times: 1 };
+        let open = Open { what, holds, calls: self.calls, times: 1, in_form: true };
         if holds == Holds::Nothing {
             self.add_loose(open);
         } else {
@@ -241,17 +254,25 @@ impl Enclosures {
     }
 }
 
-/// Whether a tag of this name belongs to a form that models mark as calls: it encloses no call of another family.
-fn is_wrapper(first: char, name: &str) -> bool {
+/// Whether a mark belongs to a form that models mark as calls: it encloses no call of another family.
+pub(super) fn is_wrapper(what: &Enclosure) -> bool {
+    let (first, name) = match what {
+        Enclosure::Element(name) => ('<', name),
+        Enclosure::Bracket(name) => ('[', name),
+        _ => return false,
+    };
     let begins = |mark: &str| {
         let rest = mark.strip_prefix(first).and_then(|rest| {
             let (start, end) = rest.split_at_checked(name.len())?;
             start.eq_ignore_ascii_case(name).then_some(end)
         });
-        rest.is_some_and(|rest| !rest.starts_with(|ch: char| ch.is_alphanumeric() || matches!(ch, '_' | '-' | ':')))
+        rest.is_some_and(|rest| {
+            !rest.starts_with(|ch: char| ch.is_alphanumeric() || matches!(ch, '_' | '-' | ':'))
+        })
     };
-    let mut steps = Family::ALL.iter().map(|family| family.form()).filter(|form| form.marked).flat_map(|form| form.steps);
-    steps.any(|step| step.next.iter().any(|(token, _)| matches!(token, Token::Mark(mark) if begins(mark))))
+    let forms = Family::ALL.iter().map(|family| family.form()).filter(|form| form.marked);
+    let mut tokens = forms.flat_map(|form| form.steps).flat_map(|step| step.next);
+    tokens.any(|(token, _)| matches!(token, Token::Mark(mark) if begins(mark)))
 }
 
 #[cfg(test)]
@@ -297,14 +318,13 @@ mod tests {
 
     #[test]
     fn the_marks_of_families_enclose_nothing() {
-        for name in ["tool_call", "function_calls", "toolcall", "minimax:tool_call", "function", "br"] {
-            let mut enclosures = Enclosures::new();
-            enclosures.open(element(name), true);
-            assert!(!enclosures.holds_call(), "{name}");
+        for name in ["tool_call", "function_calls", "toolcall", "minimax:tool_call", "function"] {
+            assert!(is_wrapper(&element(name)), "{name}");
         }
-        let mut enclosures = Enclosures::new();
-        enclosures.open(element("tool_call_example"), true);
-        assert!(enclosures.holds_call());
+        for name in ["tool_call_example", "example", "json", "call"] {
+            assert!(!is_wrapper(&element(name)), "{name}");
+        }
+        assert!(is_wrapper(&Enclosure::Bracket(String::from("tool_request"))));
     }
 
     #[test]

@@ -52,19 +52,40 @@ enum Reading {
     /// `<` or `[`.
     Begun(char),
     /// The name of a tag that began with `<` or `[`.
-    Name { bracket: bool, close: bool, name: String },
+    Name {
+        bracket: bool,
+        close: bool,
+        name: String,
+    },
     /// The rest of a tag: whether it ends with a slash so far, whether its line ended with the last character.
-    Attributes { bracket: bool, close: bool, name: String, slash: bool, line_end: bool },
+    Attributes {
+        bracket: bool,
+        close: bool,
+        name: String,
+        slash: bool,
+        line_end: bool,
+    },
     /// `<|name`, `[|name`
-    Special { name: String },
+    Special {
+        name: String,
+    },
     /// The role that follows a marker.
-    Role { word: String },
+    Role {
+        word: String,
+    },
     /// `<!`
-    Declaration { read: String },
+    Declaration {
+        read: String,
+    },
     /// `\name`
-    Command { name: String },
+    Command {
+        name: String,
+    },
     /// `\begin{name`
-    Environment { close: bool, name: String },
+    Environment {
+        close: bool,
+        name: String,
+    },
 }
 
 impl MarkReader {
@@ -196,7 +217,9 @@ impl MarkReader {
     fn name(&mut self, ch: char, bracket: bool, close: bool, mut name: String) -> Option<Mark> {
         let starts = name.is_empty();
         match ch {
-            _ if ch.is_alphabetic() || (!starts && (ch.is_numeric() || matches!(ch, '_' | '-' | '.' | ':'))) => {
+            _ if ch.is_alphabetic()
+                || (!starts && (ch.is_numeric() || matches!(ch, '_' | '-' | '.' | ':'))) =>
+            {
                 add(&mut name, ch);
                 self.reading = Reading::Name { bracket, close, name };
                 None
@@ -206,7 +229,8 @@ impl MarkReader {
             ']' if bracket && name == "inst" && !close => Some(Mark::ForeignRole),
             ']' if bracket => Some(tag(close, Enclosure::Bracket(name))),
             '=' | '/' => {
-                self.reading = Reading::Attributes { bracket, close, name, slash: ch == '/', line_end: false };
+                self.reading =
+                    Reading::Attributes { bracket, close, name, slash: ch == '/', line_end: false };
                 None
             }
             // A link's text may be of several words.

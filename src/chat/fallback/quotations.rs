@@ -80,7 +80,10 @@ impl Quotations {
         let (mut begun, mut ended) = (None, None);
         match ch {
             // After a digit it is an inch mark, unless it closes a quotation.
-            '"' => self.straight = !self.straight && !previous.is_some_and(char::is_numeric),
+            '"' if self.straight => self.straight = false,
+            '"' if previous.is_some_and(char::is_numeric) => {}
+            '"' if !opens && is_open('"') => ended = Some('"'),
+            '"' => self.straight = true,
             '“' if self.low => self.low = false,
             '“' | '«' if is_open(ch) => ended = Some(ch),
             '“' => self.curly = true,
@@ -113,8 +116,8 @@ impl Quotations {
     /// Ends the paragraph.
     pub(super) fn end_paragraph(&mut self, enclosures: &mut Enclosures) {
         enclosures.end_paragraph();
-        self.straight = false;
         for (is_open, close) in [
+            (std::mem::take(&mut self.straight), '"'),
             (std::mem::take(&mut self.curly), '”'),
             (std::mem::take(&mut self.low), '“'),
             (std::mem::take(&mut self.guillemets), '»'),

@@ -232,10 +232,11 @@ impl Scanner {
 
     /// Opens every form that may begin with these two characters here, of which the first is held.
     fn open_forms(&mut self, first: char, second: char) {
-        let line_start = self.context.at_line_start();
+        let line_start = self.everywhere || self.context.at_line_start();
         let message_start = self.context.at_message_start();
         let thinking = self.context.is_thinking() && !self.everywhere;
         self.enclosed = self.context.is_enclosed();
+        self.context.begin_form();
         let unmarked = self.forms.unmarked && !self.context.sentence().is_inside_json();
         for family in Family::ALL {
             let form = family.form();
@@ -298,7 +299,7 @@ impl Scanner {
     fn break_off(&mut self, what: &str, out: &mut Vec<Piece>) {
         let excerpt = std::mem::take(&mut self.quoted);
         if !self.enclosed {
-            self.context.call_made();
+            self.context.call_broken();
             out.push(Piece::Broken { why: format!("a call written as text {what}: {excerpt}"), excerpt });
         }
         self.close();

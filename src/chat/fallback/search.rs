@@ -21,7 +21,8 @@ fn search(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
     let Some(levels) = levels.checked_sub(1) else { return };
     in_forms(text, found);
     let mut at = 0;
-    while let Some(brace) = text.get(at..).and_then(|rest| rest.find('{')) {
+    let last_end = text.rfind('}').unwrap_or_default();
+    while let Some(brace) = text.get(at..last_end).and_then(|rest| rest.find('{')) {
         let start = at + brace;
         let rest = text.get(start..).unwrap_or_default();
         let mut objects = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();

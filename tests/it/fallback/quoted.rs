@@ -18,11 +18,16 @@ fn reader_of(specimen: &Specimen, mode: Fallback) -> Reader {
 }
 
 /// What the data say of a specimen, compared with what became of it, at every cut and in every mode in which it is read.
-fn wrong<'s>(files: &'s [Family], modes: &[Fallback], is_right: impl Fn(&Specimen, Outcome) -> bool) -> Vec<&'s str> {
+fn wrong<'s>(
+    files: &'s [Family],
+    modes: &[Fallback],
+    is_right: impl Fn(&Specimen, Outcome) -> bool,
+) -> Vec<&'s str> {
     let mut wrong = Vec::new();
     for specimen in files.iter().flat_map(|file| &file.specimens) {
         let is_wrong = modes.iter().any(|mode| {
-            CUTS.iter().any(|cut| !is_right(specimen, reader_of(specimen, *mode).cut(*cut).read(&specimen.text)))
+            CUTS.iter()
+                .any(|cut| !is_right(specimen, reader_of(specimen, *mode).cut(*cut).read(&specimen.text)))
         });
         if is_wrong {
             wrong.push(specimen.title.as_str());
@@ -56,7 +61,9 @@ fn made_calls_are_kept() {
     report("made calls that were lost", &files, &lost);
     assert!(lost.is_empty());
     let mut families = families();
-    families.iter_mut().for_each(|family| family.specimens.retain(|it| matches!(it.expected, Expected::Calls { .. })));
+    families
+        .iter_mut()
+        .for_each(|family| family.specimens.retain(|it| matches!(it.expected, Expected::Calls { .. })));
     let lost = wrong(&families, &[Fallback::On], as_expected);
     report("calls of the families that were lost", &families, &lost);
     assert!(lost.is_empty());

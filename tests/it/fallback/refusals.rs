@@ -42,22 +42,24 @@ pub(super) const PLACES: [Place; 27] = [
         Some(format!("\\begin{{lstlisting}}[language=XML]\n{call}\n\\end{{lstlisting}}\n"))
     }),
     ("another role", |call, _| Some(format!("<|im_start|>user\n{call}<|im_end|>\n"))),
-    ("dialogue", |call, _| {
-        Some(format!("<|im_start|>user\nSo?<|im_end|>\n<|im_start|>assistant\n{call}\n"))
-    }),
+    ("dialogue", |call, _| Some(format!("<|im_start|>user\nSo?<|im_end|>\n<|im_start|>assistant\n{call}\n"))),
     ("code block in a list item", |call, _| Some(format!("- `````text\n\n{call}\n`````\n"))),
     ("HTML code", |call, _| Some(format!("<pre>\n{call}\n</pre>\nSo."))),
     ("sentence", |call, family| {
         let call = if family.line { one_line(call) } else { one_paragraph(call) };
-        call.map(|call| format!("To look you write {call} and then wait.\n"))
+        // Thinking begins the reply anew, and what follows a call does not make it text.
+        call.filter(|call| !begins_anew(call))
+            .map(|call| format!("To look you write {call} and then wait.\n"))
     }),
     ("example", |call, _| {
-        // Thinking begins the reply anew.
-        let begins_anew =
-            ["<|channel|>analysis", "<|inner_prefix|>", "◁think▷"].iter().any(|mark| call.contains(mark));
-        (!begins_anew).then(|| format!("This is the form, for example:\n\n{call}\n"))
+        (!begins_anew(call)).then(|| format!("This is the form, for example:\n\n{call}\n"))
     }),
 ];
+
+/// Thinking begins the reply anew.
+fn begins_anew(call: &str) -> bool {
+    ["<|channel|>analysis", "<|inner_prefix|>", "◁think▷"].iter().any(|mark| call.contains(mark))
+}
 
 fn one_line(call: &str) -> Option<&str> {
     (!call.contains(['\n', '`'])).then_some(call)

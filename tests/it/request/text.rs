@@ -307,7 +307,6 @@ fn a_generation_that_the_server_could_not_parse_is_read_as_text() {
         r#"{"name": "look", "arguments": {"q": "x"}}"#,
         "{\n  \"name\": \"look\",\n  \"parameters\": {\"q\": \"x\"}\n}\n",
         r#"[{"name": "look", "arguments": {"q": "x"}}]"#,
-        r#"{"type": "function", "function": {"name": "look", "arguments": "{\"q\": \"x\"}"}}"#,
         "```json\n{\"name\": \"look\", \"arguments\": {\"q\": \"x\"}}\n```",
     ] {
         let played = play().run(&[failed(text), says("ok")]);

@@ -155,11 +155,8 @@ fn a_run_taken_at_once_is_as_good_as_its_characters() {
         text.chars().for_each(|ch| one.track(ch));
         let mut rest = text;
         while let Some(ch) = rest.chars().next() {
-            let run = if other.may_skip() {
-                rest.bytes().take_while(|byte| is_plain(*byte)).count()
-            } else {
-                0
-            };
+            let run =
+                if other.may_skip() { rest.bytes().take_while(|byte| is_plain(*byte)).count() } else { 0 };
             if run == 0 {
                 other.track(ch);
                 rest = &rest[ch.len_utf8()..];
