@@ -7,11 +7,14 @@
 //! Calls are numbered as they come. Those that an enclosure takes when it is closed are the last ones: their numbers
 //! are given again.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 use super::families::Family;
 use super::grammar::Token;
-use super::marks::Enclosure;
+use super::marks::{Enclosure, is_name};
 
 /// The most enclosures that may be open at once. In a text with more of them nothing is called.
 const MAX_OPEN: usize = 512;
@@ -256,23 +259,26 @@ impl Enclosures {
 
 /// Whether a mark belongs to a form that models mark as calls: it encloses no call of another family.
 pub(super) fn is_wrapper(what: &Enclosure) -> bool {
-    let (first, name) = match what {
-        Enclosure::Element(name) => ('<', name),
-        Enclosure::Bracket(name) => ('[', name),
-        _ => return false,
-    };
-    let begins = |mark: &str| {
-        let rest = mark.strip_prefix(first).and_then(|rest| {
-            let (start, end) = rest.split_at_checked(name.len())?;
-            start.eq_ignore_ascii_case(name).then_some(end)
-        });
-        rest.is_some_and(|rest| {
-            !rest.starts_with(|ch: char| ch.is_alphanumeric() || matches!(ch, '_' | '-' | ':'))
-        })
-    };
+    static NAMES: LazyLock<HashSet<(char, String)>> = LazyLock::new(wrappers);
+    match what {
+        Enclosure::Element(name) => NAMES.contains(&('<', name.clone())),
+        Enclosure::Bracket(name) => NAMES.contains(&('[', name.clone())),
+        _ => false,
+    }
+}
+
+/// The names of the tags in all such forms, each with the character that begins it.
+fn wrappers() -> HashSet<(char, String)> {
     let forms = Family::ALL.iter().map(|family| family.form()).filter(|form| form.marked);
-    let mut tokens = forms.flat_map(|form| form.steps).flat_map(|step| step.next);
-    tokens.any(|(token, _)| matches!(token, Token::Mark(mark) if begins(mark)))
+    let tokens = forms.flat_map(|form| form.steps).flat_map(|step| step.next);
+    let names = tokens.filter_map(|(token, _)| {
+        let Token::Mark(mark) = token else { return None };
+        let mut chars = mark.chars();
+        let first = chars.next().filter(|first| matches!(first, '<' | '['))?;
+        let name: String = chars.take_while(|ch| is_name(*ch)).collect();
+        (!name.is_empty()).then(|| (first, name.to_ascii_lowercase()))
+    });
+    names.collect()
 }
 
 #[cfg(test)]

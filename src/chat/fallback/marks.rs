@@ -217,9 +217,7 @@ impl MarkReader {
     fn name(&mut self, ch: char, bracket: bool, close: bool, mut name: String) -> Option<Mark> {
         let starts = name.is_empty();
         match ch {
-            _ if ch.is_alphabetic()
-                || (!starts && (ch.is_numeric() || matches!(ch, '_' | '-' | '.' | ':'))) =>
-            {
+            _ if ch.is_alphabetic() || (!starts && is_name(ch)) => {
                 add(&mut name, ch);
                 self.reading = Reading::Name { bracket, close, name };
                 None
@@ -284,6 +282,11 @@ impl MarkReader {
             RoleMarker::Other => Some(Mark::Neutral),
         }
     }
+}
+
+/// Whether a tag's name may hold this character; it begins with a letter.
+pub(super) fn is_name(ch: char) -> bool {
+    ch.is_alphanumeric() || matches!(ch, '_' | '-' | '.' | ':')
 }
 
 fn tag(close: bool, enclosure: Enclosure) -> Mark {
