@@ -226,6 +226,8 @@ impl MarkReader {
             '>' if !bracket => self.element(close, name),
             ']' if bracket && name == "inst" && !close => Some(Mark::ForeignRole),
             ']' if bracket => Some(tag(close, Enclosure::Bracket(name))),
+            // The address in `<https://example.org>`.
+            '/' if name.ends_with(':') => self.begin(ch),
             '=' | '/' => {
                 self.reading =
                     Reading::Attributes { bracket, close, name, slash: ch == '/', line_end: false };
