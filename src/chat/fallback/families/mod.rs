@@ -19,6 +19,7 @@ mod hermes;
 mod internlm;
 mod kimi;
 mod llama;
+mod lm_studio;
 mod minimax;
 mod mistral;
 mod named;
@@ -72,6 +73,7 @@ families! {
     FunctionGemma => gemma::FUNCTION_GEMMA,
     Gemma4 => gemma::GEMMA_4,
     Granite => granite::GRANITE,
+    LmStudio => lm_studio::LM_STUDIO,
     MiniMaxM1 => minimax::MINIMAX_M1,
     MiniMaxM2 => minimax::MINIMAX_M2,
     Anthropic => anthropic::ANTHROPIC,
