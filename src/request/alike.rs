@@ -6,6 +6,8 @@
 //!
 //! Absent: base64 and its like, and calls that a text describes in other words.
 
+use crate::chat::fallback;
+
 /// No entity that is known is longer.
 const MAX_ENTITY: usize = 10;
 
@@ -65,36 +67,8 @@ fn entity(text: &str) -> (Option<char>, usize) {
     }
     let start = text.len() - body.len();
     let end = body.bytes().take(MAX_ENTITY).position(|byte| byte == b';');
-    let found = end.and_then(|end| Some((named(body.get(..end)?)?, start + end + 1)));
+    let found = end.and_then(|end| Some((fallback::entity(body.get(..end)?)?, start + end + 1)));
     found.map_or((Some('&'), start), |(character, length)| (Some(character), length))
-}
-
-fn named(name: &str) -> Option<char> {
-    if let Some(number) = name.strip_prefix('#') {
-        let hexadecimal = number.strip_prefix(['x', 'X']);
-        let code = hexadecimal.map_or_else(|| number.parse(), |digits| u32::from_str_radix(digits, 16));
-        return code.ok().and_then(char::from_u32);
-    }
-    Some(match name {
-        "lt" | "LT" => '<',
-        "gt" | "GT" => '>',
-        "quot" | "QUOT" | "ldquo" | "rdquo" => '"',
-        "apos" | "lsquo" | "rsquo" => '\'',
-        "lcub" | "lbrace" => '{',
-        "rcub" | "rbrace" => '}',
-        "lsqb" | "lbrack" => '[',
-        "rsqb" | "rbrack" => ']',
-        "lpar" => '(',
-        "rpar" => ')',
-        "verbar" | "vert" => '|',
-        "colon" => ':',
-        "comma" => ',',
-        "equals" => '=',
-        "lowbar" => '_',
-        "sol" => '/',
-        "nbsp" | "Tab" | "NewLine" | "zwnj" | "zwj" | "shy" => ' ',
-        _ => return None,
-    })
 }
 
 /// The character that stands for all that look like it; `None`: it is not seen.

@@ -80,14 +80,6 @@ pub(super) fn append_answered(
     conversation.extend(if parallel_tool_calls_supported { said } else { pair_calls(said) });
 }
 
-/// What others said, for telling a call from a quotation: users' texts and tools' results.
-pub(super) fn said_by_others(conversation: &[Message]) -> impl Iterator<Item = &str> {
-    conversation.iter().filter_map(|message| match message {
-        Message::User { content } | Message::Tool { tool_call_id: _, content } => Some(content.as_str()),
-        Message::System { .. } | Message::Assistant { .. } => None,
-    })
-}
-
 fn push_system(messages: &mut Vec<Message>, content: String) {
     if !content.is_empty() {
         messages.push(Message::System { content });

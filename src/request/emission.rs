@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::conversation::said_by_others;
 use super::hold_back::{Judge, Judgement};
 use super::said::Said;
+use super::written::{settle, settle_written};
 use crate::chat::fallback::{Candidate, TextCall};
 use crate::chat::{Message, RawArguments, RawCall};
 use crate::schema::{ToolKind, ToolSet, Violation};
@@ -101,8 +101,8 @@ pub(super) fn unknown_names<'n>(names: impl Iterator<Item = &'n str>, tools: &To
 pub(super) struct TextJudge<'a> {
     pub(super) tools: &'a ToolSet,
     pub(super) conversation: &'a [Message],
-    /// What others said; made when the first candidate comes.
-    pub(super) said: &'a mut Option<Said>,
+    /// What others said; the conversation is read when a candidate comes.
+    pub(super) said: &'a mut Said,
 }
 
 impl Judge for TextJudge<'_> {
@@ -117,9 +117,7 @@ impl Judge for TextJudge<'_> {
         }
         let unknown = candidate.calls.iter().filter(|call| self.tools.get(&call.name).is_none());
         let unknown = unknown_names(unknown.map(|call| call.name.as_str()), self.tools);
-        let written =
-            |call: &TextCall| candidate.text.get(call.span.0..call.span.1).unwrap_or(&candidate.text);
-        if candidate.calls.iter().any(|call| self.is_quoted(written(call))) {
+        if candidate.calls.iter().any(|call| self.is_copy(call, &candidate.text)) {
             Judgement::Quoted
         } else if unknown.is_empty() {
             Judgement::Directive
@@ -129,6 +127,19 @@ impl Judge for TextJudge<'_> {
     }
 
     fn is_quoted(&mut self, excerpt: &str) -> bool {
-        self.said.get_or_insert_with(|| Said::new(said_by_others(self.conversation))).holds(excerpt)
+        self.said.read(self.conversation);
+        self.said.holds(excerpt)
+    }
+}
+
+impl TextJudge<'_> {
+    /// Whether a call of a candidate with this text stands in a message that somebody else wrote: as the same call, or as
+    /// the same text. What messages hold is compared without schemas, for tools may change between turns.
+    fn is_copy(&mut self, call: &TextCall, text: &str) -> bool {
+        self.said.read(self.conversation);
+        [settle_written(call, &Value::Null), settle(call, self.tools)]
+            .iter()
+            .any(|arguments| self.said.holds_call(&call.name, arguments))
+            || self.said.holds(text.get(call.span.0..call.span.1).unwrap_or(text))
     }
 }

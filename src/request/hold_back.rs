@@ -1,7 +1,7 @@
 //! Text on its way to the consumer: what may be a call waits until that is decided.
 //!
 //! A whole directive waits for the end of its reply, because only then it is certain that it is one: a structured
-//! call beside it, or a late `</think>`, makes it text again. What follows it waits behind it, to keep the order.
+//! call beside it, a late `</think>` or the end of what encloses it makes it text again. What follows it waits behind it, to keep the order.
 //! When more than [`MAX_HELD`] bytes wait, the directive is taken for one and what follows goes out; should it turn
 //! out to be text after all, it goes out late rather than never.
 //!
@@ -45,6 +45,8 @@ pub(super) enum Fault {
 /// One recognised directive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Directive {
+    /// The candidate's number.
+    nth: u32,
     pub(super) text: String,
     pub(super) calls: Vec<TextCall>,
 }
@@ -59,7 +61,12 @@ pub(super) struct HoldBack {
     queued_bytes: usize,
     /// Directives that left because too much waited behind them.
     taken: Vec<Directive>,
-    fault: Option<Fault>,
+    /// Candidates that fail the reply, each with its number.
+    faults: Vec<(u32, Fault)>,
+    /// How many candidates the scanner gave, those aside that turned out to be enclosed.
+    candidates: u32,
+    /// How many there were when the scanner began.
+    before_scanner: u32,
     quoted: u32,
     /// Calls that were found, made or not.
     found: usize,
@@ -79,7 +86,9 @@ impl HoldBack {
             queue: Vec::new(),
             queued_bytes: 0,
             taken: Vec::new(),
-            fault: None,
+            faults: Vec::new(),
+            candidates: 0,
+            before_scanner: 0,
             quoted: 0,
             found: 0,
         }
@@ -139,6 +148,16 @@ impl HoldBack {
         shown
     }
 
+    /// Ends the text so far and begins another one, which nothing in the first encloses; what may be shown of the first. If
+    /// nothing is looked for, nothing is looked for in the other one either.
+    pub(super) fn begin_apart(&mut self, forms: Forms, judge: &mut impl Judge) -> String {
+        let reads = self.scanner.is_some();
+        let shown = self.finish(judge);
+        self.scanner = reads.then(|| Scanner::new(forms));
+        self.before_scanner = self.candidates;
+        shown
+    }
+
     /// Everything that waits, without the directives that `leaves` accepts.
     pub(super) fn release(&mut self, leaves: impl Fn(&Directive) -> bool) -> String {
         let mut shown = self.release_queue(leaves);
@@ -165,7 +184,7 @@ impl HoldBack {
 
     /// The first candidate that fails the reply.
     pub(super) fn fault(&self) -> Option<&Fault> {
-        self.fault.as_ref()
+        self.faults.first().map(|(_, fault)| fault)
     }
 
     /// How many candidates stand in an earlier message, since this was last asked.
@@ -193,34 +212,77 @@ impl HoldBack {
         for piece in pieces.drain(..) {
             match piece {
                 Piece::Text(text) => self.text(&text, shown),
-                Piece::Candidate(candidate) => match self.judge(&candidate, judge) {
-                    Judgement::Directive => {
-                        self.queued_bytes += candidate.text.len();
-                        let Candidate { text, calls } = candidate;
-                        self.queue.push(Waiting::Directive(Directive { text, calls }));
+                Piece::Candidate(candidate) => {
+                    let nth = self.number();
+                    match self.judge(&candidate, judge) {
+                        Judgement::Directive => {
+                            self.queued_bytes += candidate.text.len();
+                            let Candidate { text, calls } = candidate;
+                            self.queue.push(Waiting::Directive(Directive { nth, text, calls }));
+                        }
+                        Judgement::Plain => self.text(&candidate.text, shown),
+                        Judgement::Quoted => {
+                            self.quoted += 1;
+                            self.text(&candidate.text, shown);
+                        }
+                        Judgement::Unknown(why) => {
+                            self.faults.push((nth, Fault::Unknown(why)));
+                            self.text(&candidate.text, shown);
+                        }
                     }
-                    Judgement::Plain => self.text(&candidate.text, shown),
-                    Judgement::Quoted => {
-                        self.quoted += 1;
-                        self.text(&candidate.text, shown);
-                    }
-                    Judgement::Unknown(why) => {
-                        self.fault.get_or_insert(Fault::Unknown(why));
-                        self.text(&candidate.text, shown);
-                    }
-                },
+                }
                 Piece::Broken { why, excerpt } => {
+                    let nth = self.number();
                     self.found += 1;
                     if judge.is_quoted(&excerpt) {
                         self.quoted += 1;
                     } else {
-                        self.fault.get_or_insert(Fault::Broken(why));
+                        self.faults.push((nth, Fault::Broken(why)));
                     }
                 }
+                Piece::Enclosed { from } => self.enclosed(self.before_scanner.saturating_add(from), shown),
                 Piece::ReasoningEnded => {
-                    self.fault = None;
+                    self.faults.clear();
                     shown.push_str(&self.release_queue(|_| false));
                 }
+            }
+        }
+    }
+
+    fn number(&mut self) -> u32 {
+        self.candidates += 1;
+        self.candidates - 1
+    }
+
+    /// The candidates from this number on are text.
+    fn enclosed(&mut self, from: u32, shown: &mut String) {
+        self.candidates = from;
+        let faults = self.faults.len();
+        self.faults.retain(|(nth, _)| *nth < from);
+        self.found = self.found.saturating_sub(faults - self.faults.len());
+        let mut given_back = 0;
+        for directive in self.taken.extract_if(.., |directive| directive.nth >= from) {
+            given_back += directive.calls.len();
+            shown.push_str(&directive.text);
+        }
+        for waiting in self.queue.iter_mut().rev() {
+            match waiting {
+                Waiting::Directive(directive) if directive.nth >= from => {
+                    given_back += directive.calls.len();
+                    *waiting = Waiting::Text(std::mem::take(&mut directive.text));
+                }
+                Waiting::Directive(_) => break,
+                Waiting::Text(_) => {}
+            }
+        }
+        self.found = self.found.saturating_sub(given_back);
+        // What waits begins with a directive.
+        let is_directive = |waiting: &Waiting| matches!(waiting, Waiting::Directive(_));
+        let first = self.queue.iter().position(is_directive).unwrap_or(self.queue.len());
+        for waiting in self.queue.drain(..first) {
+            if let Waiting::Text(text) = waiting {
+                self.queued_bytes -= text.len();
+                shown.push_str(&text);
             }
         }
     }

@@ -16,6 +16,7 @@ mod alike;
 mod approval;
 mod bios;
 mod budget;
+mod canonical;
 mod config;
 mod conversation;
 mod emission;

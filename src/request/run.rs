@@ -117,9 +117,9 @@ pub struct Run {
     at_ms: u64,
     events: Vec<Event>,
     outcome: Option<Outcome>,
-    /// What others said in the conversation; made when it is needed.
+    /// What others said in the conversation, as far as it was read; a restored run reads it again.
     #[serde(skip)]
-    said: Option<Said>,
+    said: Said,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -170,7 +170,7 @@ impl Run {
             at_ms: 0,
             events: vec![submitted],
             outcome: None,
-            said: None,
+            said: Said::default(),
             config,
             start,
             conversation,
@@ -355,7 +355,6 @@ impl Run {
             Fallback::Off => None,
         });
         self.lines = LineDetector::new(&self.config.repetition);
-        self.said = None;
         self.events.push(Event::TurnStarted {
             turn: self.turn,
             tools: self.turn_tools.clone(),

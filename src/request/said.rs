@@ -1,10 +1,20 @@
-//! What others said in a conversation, and whether a text stands in it.
+//! What others said in a conversation, and whether a text or a call stands in it.
 //!
-//! In: users' texts and tools' results, made comparable (`alike`). A few texts are looked for by reading it all; from then on an
-//! index of its blocks says where each could stand, so that a reply of many calls costs little in a long conversation. What is
-//! shorter than two blocks, or consists of nothing but blocks that stand everywhere, is still looked for by reading.
+//! In: users' texts and tools' results, each read once, when the conversation has grown by it. Calls in them are kept as
+//! what they are (`canonical`), to be found however they are written; the texts are kept made comparable (`alike`), for what
+//! cannot be read as a call. A few texts are looked for by reading it all; from then on an index of its blocks says where each
+//! could stand, so that a reply of many calls costs little in a long conversation. What is shorter than two blocks, or consists of
+//! nothing but blocks that stand everywhere, is still looked for by reading.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
 
 use super::alike::comparable;
+use super::canonical::canonical;
+use super::written::settle_written;
+use crate::chat::fallback::calls_in;
+use crate::chat::{Message, RawArguments};
 
 /// So many texts are looked for without an index, which costs as much as reading all a few dozen times.
 const PLAIN_LOOKUPS: usize = 8;
@@ -16,25 +26,55 @@ const BLOCK: usize = 16;
 const MAX_BLOCKS: usize = 8;
 
 /// What others said.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Said {
+    /// How many messages of the conversation were read.
+    messages: usize,
     /// All of it, with a character between any two texts that no comparable text has.
     all: Vec<u8>,
+    /// The canonical forms of the calls in it.
+    calls: HashSet<String>,
     lookups: usize,
-    /// Where each whole block begins, by what it holds.
-    blocks: Option<Vec<u32>>,
+    blocks: Option<Blocks>,
     /// How often all of it was read.
     reads: usize,
 }
 
+/// Where each whole block stands, by what it holds.
+#[derive(Debug, Clone, Default)]
+struct Blocks {
+    /// The last block with this content, by its number, and how many there are.
+    last: HashMap<[u8; BLOCK], (u32, u32)>,
+    /// The one before it, for each block.
+    before: Vec<Option<u32>>,
+}
+
 impl Said {
-    pub(super) fn new<'t>(texts: impl Iterator<Item = &'t str>) -> Self {
-        let mut all = Vec::new();
-        for text in texts {
-            all.extend_from_slice(comparable(text).as_bytes());
-            all.push(0);
+    /// Reads the messages that were added to the conversation since this was last called.
+    pub(super) fn read(&mut self, conversation: &[Message]) {
+        for message in conversation.get(self.messages..).unwrap_or_default() {
+            match message {
+                Message::User { content } | Message::Tool { tool_call_id: _, content } => self.add(content),
+                Message::System { .. } | Message::Assistant { .. } => {}
+            }
         }
-        Self { all, lookups: 0, blocks: None, reads: 0 }
+        self.messages = conversation.len();
+    }
+
+    fn add(&mut self, text: &str) {
+        self.all.extend_from_slice(comparable(text).as_bytes());
+        self.all.push(0);
+        calls_in(text, &mut |call| {
+            self.calls.insert(canonical(&call.name, &settle_written(call, &Value::Null)));
+        });
+        if let Some(blocks) = &mut self.blocks {
+            blocks.extend(&self.all);
+        }
+    }
+
+    /// Whether a call of tool `name` with these arguments stands in it.
+    pub(super) fn holds_call(&self, name: &str, arguments: &RawArguments) -> bool {
+        !self.calls.is_empty() && self.calls.contains(&canonical(name, arguments))
     }
 
     /// Whether `text`, made comparable, stands in it.
@@ -43,9 +83,9 @@ impl Said {
         let text = text.as_bytes();
         self.lookups += 1;
         if self.lookups > PLAIN_LOOKUPS && self.blocks.is_none() {
-            self.blocks = Some(index(&self.all));
+            self.blocks.insert(Blocks::default()).extend(&self.all);
         }
-        let found = self.blocks.as_deref().and_then(|blocks| find(&self.all, blocks, text));
+        let found = self.blocks.as_ref().and_then(|blocks| blocks.find(&self.all, text));
         found.unwrap_or_else(|| {
             self.reads += 1;
             memchr::memmem::find(&self.all, text).is_some()
@@ -53,46 +93,52 @@ impl Said {
     }
 }
 
-fn index(all: &[u8]) -> Vec<u32> {
-    let whole = all.len() / BLOCK * BLOCK;
-    let mut blocks: Vec<u32> = (0..whole).step_by(BLOCK).map_while(|at| u32::try_from(at).ok()).collect();
-    blocks.sort_unstable_by_key(|at| block(all, *at));
-    blocks
-}
-
-fn block(all: &[u8], at: u32) -> &[u8] {
-    usize::try_from(at).ok().and_then(|at| all.get(at..at + BLOCK)).unwrap_or_default()
-}
-
-/// Whether `text` stands in `all`; none: too many places may hold it, or too little of it is known.
-fn find(all: &[u8], blocks: &[u32], text: &[u8]) -> Option<bool> {
-    // Wherever a text of this length stands, it holds a whole block; and every byte must be in the index.
-    if text.len() < 2 * BLOCK || u32::try_from(all.len()).is_err() {
-        return None;
-    }
-    // Comparing may cost no more than reading.
-    let mut left = all.len();
-    for offset in 0..BLOCK {
-        // The rarest of the blocks that it would hold, were it to begin so far before one.
-        let here = text.get(offset..).unwrap_or_default().chunks_exact(BLOCK).take(MAX_BLOCKS);
-        let places = here.enumerate().map(|(nth, held)| {
-            let from = blocks.partition_point(|at| block(all, *at) < held);
-            let rest = blocks.get(from..).unwrap_or_default();
-            let places = rest.get(..rest.partition_point(|at| block(all, *at) == held)).unwrap_or_default();
-            (offset + nth * BLOCK, places)
-        });
-        let Some((before, places)) = places.min_by_key(|(_, places)| places.len()) else { continue };
-        for at in places {
-            let start = usize::try_from(*at).ok().and_then(|at| at.checked_sub(before));
-            let Some(rest) = start.and_then(|start| all.get(start..)) else { continue };
-            let alike = rest.iter().zip(text).take_while(|(one, other)| one == other).count();
-            if alike == text.len() {
-                return Some(true);
-            }
-            left = left.checked_sub(alike + 1)?;
+impl Blocks {
+    /// Adds the whole blocks of `all` that are not in it.
+    fn extend(&mut self, all: &[u8]) {
+        for block in all.chunks_exact(BLOCK).skip(self.before.len()) {
+            let (Ok(block), Ok(number)) = (<[u8; BLOCK]>::try_from(block), u32::try_from(self.before.len()))
+            else {
+                return;
+            };
+            let before = self.last.get(&block).copied();
+            self.last.insert(block, (number, before.map_or(1, |(_, count)| count.saturating_add(1))));
+            self.before.push(before.map(|(number, _)| number));
         }
     }
-    Some(false)
+
+    /// Whether `text` stands in `all`; none: too many places may hold it, or too little of it is known.
+    fn find(&self, all: &[u8], text: &[u8]) -> Option<bool> {
+        // Wherever a text of this length stands, it holds a whole block; and every block must be in the index.
+        if text.len() < 2 * BLOCK || self.before.len() < all.len() / BLOCK {
+            return None;
+        }
+        // Comparing may cost no more than reading.
+        let mut left = all.len();
+        for offset in 0..BLOCK {
+            // The rarest of the blocks that it would hold, were it to begin so far before one.
+            let here = text.get(offset..).unwrap_or_default().chunks_exact(BLOCK).take(MAX_BLOCKS);
+            let places = here.enumerate().map(|(nth, held)| {
+                let last = <[u8; BLOCK]>::try_from(held).ok().and_then(|held| self.last.get(&held));
+                (offset + nth * BLOCK, last.copied())
+            });
+            let rarest = places.min_by_key(|(_, last)| last.map_or(0, |(_, count)| count));
+            let Some((before, Some((last, _)))) = rarest else { continue };
+            let mut place = Some(last);
+            while let Some(block) = place {
+                let block = usize::try_from(block).unwrap_or(usize::MAX);
+                place = self.before.get(block).copied().flatten();
+                let start = block.saturating_mul(BLOCK).checked_sub(before);
+                let Some(rest) = start.and_then(|start| all.get(start..)) else { continue };
+                let alike = rest.iter().zip(text).take_while(|(one, other)| one == other).count();
+                if alike == text.len() {
+                    return Some(true);
+                }
+                left = left.checked_sub(alike + 1)?;
+            }
+        }
+        Some(false)
+    }
 }
 
 #[cfg(test)]
@@ -103,11 +149,45 @@ mod tests {
         format!(r#"{{"id":{n},"name":"look","arguments":{{"q":"row{n}ofit"}}}},"#)
     }
 
+    fn user(text: &str) -> Message {
+        Message::User { content: text.to_owned() }
+    }
+
+    fn said(texts: &[&str]) -> Said {
+        let conversation: Vec<Message> = texts.iter().map(|text| user(text)).collect();
+        let mut said = Said::default();
+        said.read(&conversation);
+        said
+    }
+
+    /// Grown message by message, with lookups between, it holds what it holds when it is read at once; no message is
+    /// read twice.
+    #[test]
+    fn it_grows_with_the_conversation() {
+        let mut conversation = Vec::new();
+        let mut said = Said::default();
+        for n in 0..40 {
+            conversation.push(user(&row(n)));
+            said.read(&conversation);
+            said.read(&conversation);
+            for known in 0..40 {
+                let arguments = serde_json::json!({"q": format!("row{known}ofit")});
+                let arguments = RawArguments::Object { value: arguments.as_object().unwrap().clone() };
+                assert_eq!(said.holds_call("look", &arguments), known <= n, "{known} after {n}");
+                assert_eq!(said.holds(&row(known)), known <= n, "{known} after {n}");
+            }
+        }
+        let mut at_once = Said::default();
+        at_once.read(&conversation);
+        assert_eq!((at_once.all, at_once.calls), (said.all, said.calls));
+        assert_eq!(said.reads, PLAIN_LOOKUPS);
+    }
+
     #[test]
     fn the_index_finds_what_reading_finds() {
         let rows: String = (0..500).map(row).collect();
         let texts = [rows.as_str(), "", "short", &"a".repeat(5_000), "日本語のテキストがここにある。"];
-        let mut said = Said::new(texts.into_iter());
+        let mut said = said(&texts);
         let needles = |said: &Said| -> Vec<String> {
             let all = String::from_utf8(said.all.clone()).unwrap();
             let starts = (0..all.len()).step_by(61).filter(|at| all.is_char_boundary(*at));
@@ -131,7 +211,7 @@ mod tests {
     #[test]
     fn many_lookups_read_it_a_few_times() {
         let rows: String = (0..2_000).map(row).collect();
-        let mut said = Said::new([rows.as_str()].into_iter());
+        let mut said = said(&[&rows]);
         for n in 0..300 {
             assert!(!said.holds(&format!(r#"{{"name": "look", "arguments": {{"q": "{n}"}}}}"#)));
             assert!(!said.holds(&format!(r#"{{"name": "look", "arguments": {{"q": "row {n} of this"}}}}"#)));
@@ -139,7 +219,7 @@ mod tests {
         }
         assert_eq!(said.reads, PLAIN_LOOKUPS);
         // Blocks that stand everywhere, and nothing else: read.
-        let mut said = Said::new([format!("{}ab", "a".repeat(20_000)).as_str()].into_iter());
+        let mut said = super::tests::said(&[&format!("{}ab", "a".repeat(20_000))]);
         (0..20).for_each(|_| assert!(!said.holds(&format!("{}b!", "a".repeat(1_000)))));
         assert_eq!(said.reads, 20);
     }

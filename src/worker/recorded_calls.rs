@@ -188,7 +188,9 @@ struct Reading {
     pieces: Vec<Piece>,
     /// The line where the call of each index begins.
     begun: HashMap<usize, usize>,
-    written: Vec<(usize, Candidate)>,
+    /// Each with its number among the candidates, whole or broken, and its line.
+    written: Vec<(u32, usize, Candidate)>,
+    candidates: u32,
     reply: Option<Reply>,
 }
 
@@ -202,6 +204,7 @@ impl Reading {
             pieces: Vec::new(),
             begun: HashMap::new(),
             written: Vec::new(),
+            candidates: 0,
             reply: None,
         }
     }
@@ -230,10 +233,18 @@ impl Reading {
     fn take_pieces(&mut self, line: usize) {
         for piece in self.pieces.drain(..) {
             match piece {
-                Piece::Candidate(candidate) => self.written.push((line, candidate)),
+                Piece::Candidate(candidate) => {
+                    self.written.push((self.candidates, line, candidate));
+                    self.candidates += 1;
+                }
+                Piece::Broken { .. } => self.candidates += 1,
+                Piece::Enclosed { from } => {
+                    self.written.retain(|(nth, _, _)| *nth < from);
+                    self.candidates = from;
+                }
                 // All before it was thought, not said.
                 Piece::ReasoningEnded => self.written.clear(),
-                Piece::Text(_) | Piece::Broken { .. } => {}
+                Piece::Text(_) => {}
             }
         }
     }
@@ -270,8 +281,8 @@ impl Reading {
             };
             is_known && !candidate.calls.iter().any(is_said)
         };
-        let made = written.into_iter().filter(|(_, candidate)| is_call(candidate));
-        made.flat_map(|(line, candidate)| candidate.calls.into_iter().map(move |call| (line, call)))
+        let made = written.into_iter().filter(|(_, _, candidate)| is_call(candidate));
+        made.flat_map(|(_, line, candidate)| candidate.calls.into_iter().map(move |call| (line, call)))
             .map(|(line, call)| {
                 let definition = offer.definitions.get(&call.name);
                 let parameters = definition.and_then(|tool| tool.pointer("/function/parameters"));

@@ -1,5 +1,5 @@
-//! Where in a Markdown text the next character stands: in code, in a quotation, in the model's thinking (`sentence`: in a sentence
-//! about a call).
+//! Where in a Markdown text the next character stands: in code, in a quotation, in the model's thinking (`enclosures`: in an
+//! element, an environment, another role's message; `sentence`: in a sentence about a call).
 //!
 //! A call found there is one the model talks about, not one it makes. Where Markdown would need the rest of the
 //! text to decide, the answer is the careful one: an open backtick or quotation mark counts until its paragraph
@@ -8,6 +8,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::channels::{Channel, Channels};
+use super::enclosures::{Enclosures, is_wrapper};
+use super::entities::{Decoded, EntityReader};
+use super::marks::{Mark, MarkReader};
+use super::quotations::Quotations;
 use super::sentence::Sentence;
 use super::tags::{Tag, TagReader};
 
@@ -19,11 +23,16 @@ pub(super) struct Context {
     line_start: bool,
     /// Columns of those blanks.
     indent: u32,
+    /// Columns read of a line that may begin with the bullets and numbers of lists.
+    column: u32,
+    list: ListItem,
     block_quote: bool,
     /// The line is indented like a code block.
     indented: bool,
     /// A code block: its fence character and the length of its fence.
     fence: Option<(char, u32)>,
+    /// The column where it began, in a list item.
+    fence_column: u32,
     /// The rest of the line is the info string of this fence.
     opening: Option<(char, u32)>,
     /// Fence characters at the start of this line inside a code block; `None` when the line is no closing fence.
@@ -32,15 +41,18 @@ pub(super) struct Context {
     run: Option<(char, u32, bool)>,
     /// Inside inline code opened by this many backticks.
     inline: Option<u32>,
-    quote: bool,
-    curly: bool,
-    guillemets: bool,
-    corners: bool,
+    quotations: Quotations,
     think: Option<Think>,
     /// The thinking itself stands in a quotation, which goes on after it.
     think_quoted: bool,
-    shown: Option<Shown>,
     tag: TagReader,
+    entities: EntityReader,
+    marks: MarkReader,
+    /// Only blanks and other marks stood before the mark that is read.
+    mark_begins_line: bool,
+    /// The mark that is read began with a reference in HTML.
+    mark_is_escaped: bool,
+    enclosures: Enclosures,
     channels: Channels,
     previous: Option<char>,
     sentence: Sentence,
@@ -60,11 +72,16 @@ enum Think {
     Channel,
 }
 
-/// What is shown, and how far it goes when its end is missing.
+/// How much of a list item's begin was read on this line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Shown {
-    Paragraph,
-    Everything,
+enum ListItem {
+    No,
+    /// Digits.
+    Number,
+    /// A bullet, or a number with its dot.
+    Bullet,
+    /// Blanks after that: what comes next begins the item.
+    Content,
 }
 
 impl Context {
@@ -72,21 +89,25 @@ impl Context {
         Self {
             line_start: true,
             indent: 0,
+            column: 0,
+            list: ListItem::No,
             block_quote: false,
             indented: false,
             fence: None,
+            fence_column: 0,
             opening: None,
             closing: Some(0),
             run: None,
             inline: None,
-            quote: false,
-            curly: false,
-            guillemets: false,
-            corners: false,
+            quotations: Quotations::new(),
             think: None,
             think_quoted: false,
-            shown: None,
             tag: TagReader::new(),
+            entities: EntityReader::default(),
+            marks: MarkReader::new(),
+            mark_begins_line: true,
+            mark_is_escaped: false,
+            enclosures: Enclosures::new(),
             channels: Channels::new(),
             previous: None,
             sentence: Sentence::new(),
@@ -103,19 +124,39 @@ impl Context {
             return self.may_begin_channel(ch) && !self.think_quoted;
         }
         !(self.think.is_some()
-            || self.shown.is_some()
             || self.fence.is_some()
             || self.opening.is_some()
             || self.inline.is_some()
             || self.block_quote
             || self.indented
             || (self.line_start && self.indent >= 4)
-            || self.is_quoted()
+            || self.quotations.is_open()
             || matches!(self.previous, Some('\'' | '‘' | '`')))
     }
 
-    fn is_quoted(&self) -> bool {
-        self.quote || self.curly || self.guillemets || self.corners
+    /// Whether a call here is quoted by what encloses it, whatever follows.
+    pub(super) fn is_enclosed(&self) -> bool {
+        self.enclosures.holds_call()
+    }
+
+    /// What begins here may be a call.
+    pub(super) fn begin_form(&mut self) {
+        self.enclosures.begin_form();
+    }
+
+    /// A call was made.
+    pub(super) fn call_made(&mut self) {
+        self.enclosures.call_made();
+    }
+
+    /// What last began and might have been a call is one that cannot be read.
+    pub(super) fn call_broken(&mut self) {
+        self.enclosures.call_broken();
+    }
+
+    /// Whether an enclosure was closed, since this was last asked, that calls stand in: from which on.
+    pub(super) fn take_enclosed(&mut self) -> Option<u32> {
+        self.enclosures.take_enclosed()
     }
 
     /// Whether only blanks stand before this place in what the model says.
@@ -146,13 +187,20 @@ impl Context {
     /// Whether a run of characters without meaning of their own may be taken at once; see [`Context::skip`].
     pub(super) fn may_skip(&self) -> bool {
         self.tag.is_idle()
+            && self.marks.is_idle()
+            && self.entities.is_idle()
             && !self.channels.is_reading()
+            && self.quotations.is_idle()
             && if self.think.is_some() {
                 true
             } else if self.fence.is_some() {
                 self.closing.is_none()
             } else {
-                !self.line_start && self.run.is_none() && self.opening.is_none()
+                !self.line_start
+                    && self.list == ListItem::No
+                    && self.run.is_none()
+                    && self.opening.is_none()
+                    && !self.enclosures.is_watching()
             }
     }
 
@@ -161,6 +209,9 @@ impl Context {
         self.previous = run.chars().next_back().or(self.previous);
         self.sentence.take(run);
         self.message_start &= run.trim_start().is_empty();
+        if !self.is_in_code() {
+            self.marks.skip(run);
+        }
     }
 
     /// Whether only blanks (fewer than four columns) stand before this place on its line.
@@ -175,13 +226,16 @@ impl Context {
 
     /// A call was taken out of the text, and with it the end of its line.
     pub(super) fn line_taken(&mut self) {
+        self.clear_marks();
         self.begin_line();
         self.sentence.begin(false);
     }
 
     /// A call was taken out of the middle of a line.
     pub(super) fn inline_taken(&mut self) {
+        self.clear_marks();
         self.line_start = false;
+        self.list = ListItem::No;
         self.previous = None;
         self.sentence.begin(true);
     }
@@ -205,7 +259,20 @@ impl Context {
         self.previous = Some(ch);
     }
 
+    /// Ends the text.
+    pub(super) fn finish(&mut self) {
+        self.settle_quotations('\n');
+    }
+
+    /// Decides on quotation marks just read, now that `ch` follows them.
+    fn settle_quotations(&mut self, ch: char) {
+        self.quotations.settle(ch, self.inline.is_none(), &mut self.enclosures);
+    }
+
     fn track_text(&mut self, ch: char) {
+        if self.line_start || self.list != ListItem::No {
+            self.column += 1;
+        }
         if self.line_start {
             match ch {
                 ' ' => self.indent += 1,
@@ -215,21 +282,45 @@ impl Context {
                     let fits = self.indent < 4;
                     self.line_start = false;
                     self.indented = !fits;
-                    if ch == '>' {
-                        self.block_quote = fits;
-                    } else if matches!(ch, '`' | '~') {
-                        self.run = Some((ch, 1, fits));
-                        return;
-                    }
-                    self.track_mark(ch);
+                    self.list = ListItem::No;
+                    self.begin_block(ch, fits, 0);
                 }
             }
             return;
+        }
+        if self.list == ListItem::Content && !matches!(ch, ' ' | '\t') {
+            self.list = ListItem::No;
+            self.begin_block(ch, true, self.column);
+            return;
+        }
+        self.list = match (self.list, ch) {
+            (ListItem::Number, _) if ch.is_ascii_digit() => ListItem::Number,
+            (ListItem::Number, '.' | ')') => ListItem::Bullet,
+            (ListItem::Bullet | ListItem::Content, ' ' | '\t') => ListItem::Content,
+            _ => ListItem::No,
+        };
+        self.track_mark(ch);
+    }
+
+    /// Takes the first character of a line or of a list item on it.
+    fn begin_block(&mut self, ch: char, fits: bool, column: u32) {
+        match ch {
+            '>' => self.block_quote |= fits,
+            '`' | '~' => {
+                self.settle_quotations(ch);
+                self.run = Some((ch, 1, fits));
+                self.fence_column = column;
+                return;
+            }
+            '-' | '*' | '+' if fits => self.list = ListItem::Bullet,
+            _ if fits && ch.is_ascii_digit() => self.list = ListItem::Number,
+            _ => {}
         }
         self.track_mark(ch);
     }
 
     fn track_mark(&mut self, ch: char) {
+        self.settle_quotations(ch);
         match ch {
             '`' => {
                 // An info string holds no backtick: the line began with inline code.
@@ -246,16 +337,7 @@ impl Context {
                     self.run = Some(('~', length + 1, start));
                 }
             }
-            // After a digit it is an inch mark, unless it closes a quotation.
-            '"' if self.inline.is_none() => {
-                self.quote = !self.quote && !self.previous.is_some_and(char::is_numeric);
-            }
-            '“' | '„' if self.inline.is_none() => self.curly = true,
-            '”' => self.curly = false,
-            '«' if self.inline.is_none() => self.guillemets = true,
-            '»' => self.guillemets = false,
-            '「' | '『' if self.inline.is_none() => self.corners = true,
-            '」' | '』' => self.corners = false,
+            _ if self.inline.is_none() => self.quotations.push(ch, self.previous, &mut self.enclosures),
             _ => {}
         }
     }
@@ -266,7 +348,7 @@ impl Context {
         self.closing = match ch {
             ' ' | '\t' | '\r' if count == 0 || count >= length => {
                 self.indent += u32::from(count == 0);
-                Some(count).filter(|_| self.indent < 4)
+                Some(count).filter(|_| self.indent < self.fence_column + 4)
             }
             _ if ch == fence && self.previous.is_none_or(|before| count == 0 || before == fence) => {
                 Some(count + 1)
@@ -277,11 +359,17 @@ impl Context {
 
     /// Follows tags; whether `ch` ended one that says what the text is.
     fn track_tags(&mut self, ch: char) -> bool {
-        if self.fence.is_some() || self.opening.is_some() || self.inline.is_some() {
+        if self.is_in_code() {
             self.tag.clear();
+            self.clear_marks();
+            if self.fence.is_none() {
+                self.enclosures.text(ch);
+            }
             return false;
         }
-        let Some(tag) = self.tag.push(ch) else { return false };
+        let tag = self.tag.push(ch);
+        self.track_enclosures(ch, tag.is_some());
+        let Some(tag) = tag else { return false };
         match tag {
             Tag::Think(kind) if self.think.is_none() => self.begin_thinking(Think::Tag(kind)),
             Tag::Analysis if self.think.is_none() => self.begin_thinking(Think::Message),
@@ -289,7 +377,10 @@ impl Context {
             // What ends another kind of thinking is only spoken of.
             Tag::EndThink(kind) if self.think.is_some_and(|think| think != Think::Tag(kind)) => {}
             Tag::EndThink(_) => {
-                self.reasoning_ended |= self.think.is_none();
+                if self.think.is_none() {
+                    self.reasoning_ended = true;
+                    self.enclosures.end_reasoning();
+                }
                 self.end_thinking();
             }
             Tag::EndMessage if self.think == Some(Think::Message) => self.end_thinking(),
@@ -297,13 +388,57 @@ impl Context {
                 self.message_start = self.think.is_none();
                 return false;
             }
-            Tag::Shown | Tag::Block | Tag::EndShown if self.think.is_some() => return false,
-            Tag::Shown => self.shown = self.shown.or(Some(Shown::Paragraph)),
-            Tag::Block => self.shown = Some(Shown::Everything),
-            Tag::EndShown => self.shown = None,
         }
-        // What says what the text is begins no line of Markdown, but for what only shows.
-        !matches!(tag, Tag::Shown | Tag::Block | Tag::EndShown)
+        // What says what the text is begins no line of Markdown.
+        true
+    }
+
+    fn is_in_code(&self) -> bool {
+        self.fence.is_some() || self.opening.is_some() || self.inline.is_some()
+    }
+
+    fn clear_marks(&mut self) {
+        self.marks.clear();
+        self.entities = EntityReader::default();
+    }
+
+    /// Follows what opens and closes enclosures, with references in HTML read; `is_tag`: the character ended a mark of `tags`.
+    fn track_enclosures(&mut self, ch: char, is_tag: bool) {
+        let was_idle = self.marks.is_idle() && self.entities.is_idle();
+        let mark = match self.entities.push(ch) {
+            Decoded::Nothing => None,
+            Decoded::Plain(ch) => {
+                self.mark_is_escaped &= !matches!(ch, '<' | '[');
+                self.marks.push(ch)
+            }
+            Decoded::Referred(referred) => {
+                if self.think.is_none() {
+                    self.quotations.push(referred, self.previous, &mut self.enclosures);
+                }
+                self.mark_is_escaped |= matches!(referred, '<' | '[');
+                self.marks.push(referred)
+            }
+            Decoded::Unread(read, ch) => {
+                let ended = ['&'].into_iter().chain(read.chars()).chain([ch]).map(|ch| self.marks.push(ch));
+                ended.fold(None, Option::or)
+            }
+        };
+        let is_idle = self.marks.is_idle() && self.entities.is_idle();
+        if was_idle && !is_idle {
+            self.mark_begins_line = self.enclosures.is_line_of_marks();
+        }
+        if self.think.is_some() || is_tag {
+            return;
+        }
+        match mark {
+            Some(Mark::Open(what)) if !self.mark_is_escaped && is_wrapper(&what) => {}
+            Some(Mark::Open(what)) => self.enclosures.open(what, self.mark_begins_line),
+            Some(Mark::Close(what)) => self.enclosures.close(&what),
+            Some(Mark::ForeignRole) => self.enclosures.quote_rest(),
+            Some(Mark::Neutral) => {}
+            None if is_idle => self.enclosures.text(ch),
+            None => {}
+        }
     }
 
     fn track_channel(&mut self, channel: Channel) {
@@ -316,7 +451,8 @@ impl Context {
 
     fn begin_thinking(&mut self, think: Think) {
         self.think = Some(think);
-        self.think_quoted = self.is_quoted() || self.shown.is_some() || self.block_quote || self.indented;
+        self.think_quoted =
+            self.quotations.is_open() || self.is_enclosed() || self.block_quote || self.indented;
     }
 
     fn end_thinking(&mut self) {
@@ -324,7 +460,6 @@ impl Context {
         if std::mem::take(&mut self.think_quoted) {
             return;
         }
-        self.shown = None;
         self.end_paragraph();
         self.begin_line();
         self.sentence.begin(false);
@@ -347,6 +482,7 @@ impl Context {
     }
 
     fn end_line(&mut self) {
+        self.settle_quotations('\n');
         if let Some((_, length)) = self.fence {
             if self.closing.is_some_and(|count| count >= length) {
                 self.fence = None;
@@ -363,6 +499,9 @@ impl Context {
     fn begin_line(&mut self) {
         self.line_start = true;
         self.indent = 0;
+        self.column = 0;
+        self.list = ListItem::No;
+        self.enclosures.begin_line();
         self.block_quote = false;
         self.indented = false;
         self.closing = Some(0);
@@ -371,11 +510,7 @@ impl Context {
 
     fn end_paragraph(&mut self) {
         self.inline = None;
-        self.quote = false;
-        self.curly = false;
-        self.guillemets = false;
-        self.corners = false;
-        self.shown = self.shown.filter(|shown| *shown == Shown::Everything);
+        self.quotations.end_paragraph(&mut self.enclosures);
     }
 }
 
@@ -383,157 +518,11 @@ impl Context {
 /// of several bytes, the first counts.
 pub(super) fn is_plain(byte: u8) -> bool {
     // The last three begin `«` and `»`; curly quotes, dashes and `◁`; corner brackets and most of Japanese.
-    !matches!(byte, b'\n' | b'`' | b'~' | b'"' | b'<' | b'>' | b'[' | 0xc2 | 0xe2 | 0xe3)
+    !matches!(
+        byte,
+        b'\n' | b'`' | b'~' | b'"' | b'\'' | b'<' | b'>' | b'[' | b'&' | b'\\' | 0xc2 | 0xe2 | 0xe3
+    )
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn free_after(text: &str) -> bool {
-        let mut context = Context::new();
-        text.chars().for_each(|ch| context.track(ch));
-        context.is_free('<')
-    }
-
-    #[test]
-    fn free_text_and_what_is_not() {
-        for text in [
-            "",
-            "Hello ",
-            "a `b` ",
-            "``a ` b`` ",
-            "```\ncode\n```\n",
-            "~~~py\n`\n~~~~  \n",
-            "say \"x\" ",
-            "“x” ",
-            "a ` b\n\n",
-            "> quoted\n",
-            "<think>`\"</think>",
-            "<think>a\n```\n</think>\n",
-            "analysisWe.assistantfinal",
-            "analysis of it",
-            "analysisWe\n```\n\"assistantfinalWe ",
-            "```inline``` ",
-            "    code\n",
-            "it's ",
-            "a 24\" screen ",
-            "“x\n\n",
-        ] {
-            assert!(free_after(text), "{text:?}");
-        }
-        for text in [
-            "a `",
-            "a `b\n",
-            "``a` ",
-            "```\n",
-            "```\n```x\n",
-            "````\n```\n",
-            "```json\n{}\n``",
-            "~~~\n```\n",
-            "say \"x ",
-            "say \"x\n",
-            "“x ",
-            "„x ",
-            "«x ",
-            "> ",
-            "> a ",
-            "    ",
-            "\t",
-            "    code ",
-            "<think>",
-            "<think>a\n\nb",
-            "<think>a</thinking>",
-            "<think>a[/THINK]",
-            "<|channel|>analysis<|message|>a</think>",
-            "analysisWe",
-            "analysisWe\n</think>\n\n",
-            "analysisWe.assistantfinal</think>assistantanalysisb",
-            "analysisWe.assistantcommentary.f to=assistantcommentary{",
-            "<thinking>",
-            "'",
-            "```js",
-        ] {
-            assert!(!free_after(text), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn thinking_and_what_is_shown() {
-        for text in [
-            "[THINK]a[/THINK]",
-            "<|channel|>analysis<|message|>a<|end|>",
-            "<|channel|>analysis<|message|>a<|start|>assistant",
-            "a <code>b</code> ",
-            "a <code> element\n\n",
-            "<pre>\n\n</pre> ",
-            "「a」",
-            "◁think▷a◁/think▷",
-            "<|end|> ",
-        ] {
-            assert!(free_after(text), "{text:?}");
-        }
-        for text in [
-            "[THINK]a",
-            "<|channel|>analysis<|message|>a",
-            "<|channel|>analysis to=functions.f<|message|>",
-            "<|START_THINKING|>a\n\nb",
-            "a <code>",
-            "<pre>\n\n",
-            "<example>\n\n",
-            "「a",
-            "◁think▷a",
-            "a <!-- b",
-            "he wrote \"<think>a</think>",
-            "> <think>a</think> ",
-            "<pre><think>a\n</think>",
-            "<tool_response>a\n\nb",
-            "[TOOL_RESULTS]a",
-        ] {
-            assert!(!free_after(text), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_run_taken_at_once_is_as_good_as_its_characters() {
-        for text in [
-            "for example, ",
-            "it's 24\" wide",
-            "Wörter und ",
-            "日本語 ",
-            "a `code",
-            "<think> x",
-            "```\nx y\n",
-            "e.g.: ",
-        ] {
-            let (mut one, mut other) = (Context::new(), Context::new());
-            text.chars().for_each(|ch| one.track(ch));
-            let mut rest = text;
-            while let Some(ch) = rest.chars().next() {
-                let run = if other.may_skip() {
-                    rest.bytes().take_while(|byte| is_plain(*byte)).count()
-                } else {
-                    0
-                };
-                if run == 0 {
-                    other.track(ch);
-                    rest = &rest[ch.len_utf8()..];
-                } else {
-                    other.skip(&rest[..run]);
-                    rest = &rest[run..];
-                }
-            }
-            assert_eq!(one, other, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_closing_think_tag_alone_says_that_all_before_was_thinking() {
-        let mut context = Context::new();
-        "abc</think>".chars().for_each(|ch| context.track(ch));
-        assert!(context.take_reasoning_ended());
-        assert!(!context.take_reasoning_ended());
-        "<think>abc</think>".chars().for_each(|ch| context.track(ch));
-        assert!(!context.take_reasoning_ended());
-    }
-}
+mod tests;

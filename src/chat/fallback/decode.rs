@@ -195,6 +195,12 @@ fn member_call(object: &Map<String, Value>, marked: bool) -> Option<TextCall> {
     Some(TextCall { name: plain_name(name), arguments, bare, span: (0, 0) })
 }
 
+/// The call that an object is in a text that nobody marked; a tool's definition is none.
+pub(super) fn call_of(object: &Map<String, Value>) -> Option<TextCall> {
+    let is_definition = object.contains_key("description") && object.contains_key("parameters");
+    member_call(object, false).filter(|_| !is_definition)
+}
+
 fn is_schema(value: &Value) -> bool {
     value.get("type").is_some_and(|it| it == "object")
         && value.get("properties").is_some_and(Value::is_object)

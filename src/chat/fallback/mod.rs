@@ -6,23 +6,32 @@
 //! Invariants: the pieces' texts put together are the text that went in; where it was cut does not matter; at
 //! most [`MAX_HELD`] bytes are held back; the time is linear.
 //!
-//! Never a candidate: what stands in code, a quotation or the model's thinking, what a sentence goes through, what is
-//! introduced as an example (`context`, `tags`).
+//! Never a candidate: what stands in code, a quotation or the model's thinking (`context`, `tags`), in an element that is
+//! no family's own, an environment or another role's message (`marks`, `enclosures`), what a sentence goes through, what is
+//! introduced as an example (`sentence`). Text that follows a marked call never makes it text, unless it ends what began
+//! before the call.
 //!
 //! A family is one file in `families`: its forms as tables (`grammar`), which one machine follows (`machine`) and one
 //! decoder reads (`decode`). Forms that the model marks as calls are always read, the others only where it was told to write so.
+//!
+//! `search` finds calls in other texts than replies, quoted or not.
 //!
 //! Absent: XML entities, which no template has in values; forms whose tags are named anew by each call.
 
 mod channels;
 mod context;
 mod decode;
+mod enclosures;
+mod entities;
 mod families;
 mod grammar;
 mod json;
 mod machine;
+mod marks;
 mod python;
+mod quotations;
 mod scanner;
+mod search;
 mod sentence;
 mod tags;
 
@@ -31,7 +40,9 @@ use serde_json::{Map, Value};
 
 use super::RawArguments;
 
+pub(crate) use entities::entity;
 pub use scanner::Scanner;
+pub use search::calls_in;
 
 /// The most that is held back while it may be a call, in bytes. What is longer is no call.
 pub const MAX_HELD: usize = 64 * 1024;
@@ -56,6 +67,13 @@ pub enum Piece {
         why: String,
         /// How it begins.
         excerpt: String,
+    },
+    /// What was read before this encloses candidates that were already given, whole or broken: they are text. It is given
+    /// when the end of an element, an environment or a quotation shows that they stand in it.
+    Enclosed {
+        /// The number of the first of them, counted from 0; the last one is the last that was given. Those that follow
+        /// this piece are counted from `from` again.
+        from: u32,
     },
     /// All text before this was the model's thinking: a `</think>` came without its `<think>`.
     ReasoningEnded,

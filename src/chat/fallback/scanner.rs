@@ -23,6 +23,8 @@ const MAX_GAP: usize = 64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scanner {
     forms: Forms,
+    /// Quoted calls are candidates, too.
+    everywhere: bool,
     context: Context,
     /// The forms that the held text may be.
     open: Vec<Machine>,
@@ -30,6 +32,8 @@ pub struct Scanner {
     held: String,
     /// The open form's text goes out as it comes: it will be no call.
     flowing: bool,
+    /// Something encloses the open form for certain.
+    enclosed: bool,
     /// The start of an open form whose text went out.
     quoted: String,
     /// Candidates that wait for the next word, neighbours that stand in one sentence: when it goes on after them,
@@ -50,14 +54,21 @@ impl Scanner {
     pub fn new(forms: Forms) -> Self {
         Self {
             forms,
+            everywhere: false,
             context: Context::new(),
             open: Vec::new(),
             held: String::new(),
             flowing: false,
+            enclosed: false,
             quoted: String::new(),
             pending: Vec::new(),
             pending_bytes: 0,
         }
+    }
+
+    /// A scanner that finds calls wherever they stand: quoted, shown or thought.
+    pub(super) fn everywhere() -> Self {
+        Self { everywhere: true, ..Self::new(Forms { unmarked: true }) }
     }
 
     /// Bytes held back.
@@ -168,6 +179,8 @@ impl Scanner {
             self.break_off("is not whole: the reply ended inside it", out);
         }
         self.close();
+        self.context.finish();
+        self.take_enclosed(out);
     }
 
     /// Gives up what is open: what is held goes out as text.
@@ -210,7 +223,7 @@ impl Scanner {
             'a'..='z' | 'A'..='Z' | '_' => self.forms.unmarked && self.context.at_message_start(),
             _ => false,
         };
-        let holds = may_open && self.context.is_free(ch);
+        let holds = may_open && (self.everywhere || self.context.is_free(ch));
         if holds {
             self.held.push(ch);
         }
@@ -219,9 +232,11 @@ impl Scanner {
 
     /// Opens every form that may begin with these two characters here, of which the first is held.
     fn open_forms(&mut self, first: char, second: char) {
-        let line_start = self.context.at_line_start();
+        let line_start = self.everywhere || self.context.at_line_start();
         let message_start = self.context.at_message_start();
-        let thinking = self.context.is_thinking();
+        let thinking = self.context.is_thinking() && !self.everywhere;
+        self.enclosed = self.context.is_enclosed();
+        self.context.begin_form();
         let unmarked = self.forms.unmarked && !self.context.sentence().is_inside_json();
         for family in Family::ALL {
             let form = family.form();
@@ -246,6 +261,13 @@ impl Scanner {
         push_text(ch, out);
         if self.context.take_reasoning_ended() {
             out.push(Piece::ReasoningEnded);
+        }
+        self.take_enclosed(out);
+    }
+
+    fn take_enclosed(&mut self, out: &mut Vec<Piece>) {
+        if let Some(from) = self.context.take_enclosed() {
+            out.push(Piece::Enclosed { from });
         }
     }
 
@@ -276,7 +298,10 @@ impl Scanner {
 
     fn break_off(&mut self, what: &str, out: &mut Vec<Piece>) {
         let excerpt = std::mem::take(&mut self.quoted);
-        out.push(Piece::Broken { why: format!("a call written as text {what}: {excerpt}"), excerpt });
+        if !self.enclosed {
+            self.context.call_broken();
+            out.push(Piece::Broken { why: format!("a call written as text {what}: {excerpt}"), excerpt });
+        }
         self.close();
     }
 
@@ -333,7 +358,8 @@ impl Scanner {
         let Some(Pending { gap, .. }) = self.pending.last() else { return };
         // On another line it is another sentence.
         let next = next.filter(|_| !gap.contains('\n'));
-        let is_mention = self.context.sentence().is_mention(!gap.is_empty(), next);
+        let is_mention = !self.everywhere && self.context.sentence().is_mention(!gap.is_empty(), next);
+        let is_enclosed = !self.everywhere && self.context.is_enclosed();
         self.pending_bytes = 0;
         for Pending { candidate, gap } in std::mem::take(&mut self.pending) {
             if is_mention {
@@ -345,7 +371,13 @@ impl Scanner {
                 } else {
                     self.context.inline_taken();
                 }
-                out.push(Piece::Candidate(candidate));
+                if is_enclosed {
+                    // What stands in its arguments closes nothing.
+                    candidate.text.chars().for_each(|ch| push_text(ch, out));
+                } else {
+                    self.context.call_made();
+                    out.push(Piece::Candidate(candidate));
+                }
             }
             gap.chars().for_each(|ch| self.let_out(ch, out));
         }

@@ -51,7 +51,8 @@ impl Sentence {
         let in_sentence = match self.last {
             Some('|') => true,
             Some(_) => goes_on && self.is_open(),
-            None => goes_on && gap,
+            // What comes after a call alone never makes it a mention.
+            None => false,
         };
         in_sentence || self.mentioned || self.is_introduced()
     }
@@ -125,7 +126,6 @@ mod tests {
         for (before, gap, next) in [
             ("You write ", true, Some('t')),
             ("You write ", false, Some('.')),
-            ("", true, Some('i')),
             ("For example, ", true, None),
             ("An **Example**:\n\n", false, Some('\n')),
             ("### Example 2\n\n", false, None),
@@ -140,6 +140,7 @@ mod tests {
             ("I look. ", true, Some('S')),
             ("I look ", false, None),
             ("I look ", false, Some('\n')),
+            ("", true, Some('i')),
             ("", false, Some('b')),
             ("", false, Some('.')),
             ("For example, so.\n", false, None),

@@ -1,4 +1,4 @@
-//! Marks in a text that say what the text between them is: the model's thinking, or something shown.
+//! Marks in a text that say that the text between them is the model's thinking.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,16 +13,10 @@ pub(super) enum Tag {
     Analysis,
     /// The next message begins, or the reply is over.
     EndMessage,
-    /// Something shown begins, up to its end or that of the paragraph.
-    Shown,
-    /// The same, over paragraphs.
-    Block,
-    /// Its end.
-    EndShown,
 }
 
 /// Marks by the models that write them. A mark is no beginning of another one.
-const TAGS: [(&str, Tag); 52] = [
+const TAGS: [(&str, Tag); 31] = [
     ("<think>", Tag::Think(0)),
     ("</think>", Tag::EndThink(0)),
     ("<thinking>", Tag::Think(1)),
@@ -59,29 +53,6 @@ const TAGS: [(&str, Tag); 52] = [
     ("<|start|>", Tag::EndMessage),
     ("<|return|>", Tag::EndMessage),
     ("<|call|>", Tag::EndMessage),
-    // HTML in Markdown, and the tags that prompts teach models to put around examples.
-    ("<code>", Tag::Shown),
-    ("</code>", Tag::EndShown),
-    ("<q>", Tag::Shown),
-    ("</q>", Tag::EndShown),
-    ("<blockquote>", Tag::Shown),
-    ("</blockquote>", Tag::EndShown),
-    ("<pre>", Tag::Block),
-    ("</pre>", Tag::EndShown),
-    ("<example>", Tag::Block),
-    ("</example>", Tag::EndShown),
-    ("<quote>", Tag::Shown),
-    ("</quote>", Tag::EndShown),
-    ("<!--", Tag::Shown),
-    // A result that the model makes up: what stands in it, nobody said.
-    ("<tool_response>", Tag::Block),
-    ("</tool_response>", Tag::EndShown),
-    ("<tool_result>", Tag::Block),
-    ("</tool_result>", Tag::EndShown),
-    ("<function_results>", Tag::Block),
-    ("</function_results>", Tag::EndShown),
-    ("[TOOL_RESULTS]", Tag::Block),
-    ("[/TOOL_RESULTS]", Tag::EndShown),
 ];
 
 /// Reads marks, character by character.

@@ -2,6 +2,7 @@
 
 use super::Run;
 use super::calls::budget_failure;
+use crate::chat::fallback::Forms;
 use crate::chat::{
     MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage,
 };
@@ -123,6 +124,10 @@ impl Run {
         else {
             return (reply.status.clone(), None);
         };
+        // The server took it for a call: it need not be marked as one.
+        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
+        let shown = self.hold_back.begin_apart(Forms { unmarked: true }, &mut judge);
+        self.show(shown);
         let looped = self.add_text(text, tools);
         let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
         let shown = self.hold_back.finish(&mut judge);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use deftool::chat::{ChatEvent, Message, Reply, ReplyStatus};
+use deftool::chat::{ChatEvent, Message, MessageToolCall, Reply, ReplyStatus};
 use deftool::request::{BiosV1, Event, Fallback, FinalState, Run, RunConfig, RunStart};
 use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use serde_json::{Value, json};
@@ -25,6 +25,8 @@ pub(super) struct Family {
 pub(super) struct Specimen {
     pub(super) title: String,
     pub(super) expected: Expected,
+    /// The messages before the reply, if any are given.
+    pub(super) earlier: Vec<Message>,
     pub(super) text: String,
 }
 
@@ -63,7 +65,12 @@ impl Family {
 }
 
 pub(super) fn families() -> Vec<Family> {
-    let folder = format!("{}/tests/fallback/families", env!("CARGO_MANIFEST_DIR"));
+    files_in("families")
+}
+
+/// The files of one folder of `tests/fallback`, in the format of its README.
+pub(super) fn files_in(folder: &str) -> Vec<Family> {
+    let folder = format!("{}/tests/fallback/{folder}", env!("CARGO_MANIFEST_DIR"));
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files.iter().map(|path| family(path)).collect()
@@ -79,7 +86,8 @@ fn family(path: &std::path::Path) -> Family {
             let (head, body) = part.split_once("\n-----\n").unwrap();
             let (title, expected) = head.split_once('\n').unwrap();
             let text = body.to_owned();
-            Specimen { title: title.to_owned(), expected: expectation(expected), text }
+            let (earlier, expected) = expectation(expected);
+            Specimen { title: title.to_owned(), expected, earlier, text }
         })
         .collect::<Vec<_>>();
     let mut family = Family {
@@ -96,18 +104,23 @@ fn family(path: &std::path::Path) -> Family {
     family
 }
 
-fn expectation(text: &str) -> Expected {
+fn expectation(text: &str) -> (Vec<Message>, Expected) {
     let (mut calls, mut signals, mut left) = (Vec::new(), Vec::new(), String::new());
+    let mut earlier = Vec::new();
     for line in text.lines() {
         let line = line.strip_prefix("= ").unwrap();
+        if let Some((role @ ("user" | "tool" | "system" | "assistant"), content)) = line.split_once(' ') {
+            earlier.extend(message(role, serde_json::from_str(content).unwrap()));
+            continue;
+        }
         if let Some(text) = line.strip_prefix("leaves ") {
             text.clone_into(&mut left);
             continue;
         }
         let mut words = line.splitn(3, ' ');
         match (words.next().unwrap(), words.next(), words.next()) {
-            ("text", None, None) => return Expected::Text,
-            ("fails", Some(kind), None) => return Expected::Fails(kind.to_owned()),
+            ("text", None, None) => return (earlier, Expected::Text),
+            ("fails", Some(kind), None) => return (earlier, Expected::Fails(kind.to_owned())),
             (what, Some(name), Some(arguments)) => {
                 let call = (name.to_owned(), serde_json::from_str(arguments).unwrap());
                 if what == "signal" { signals.push(call) } else { calls.push(call) }
@@ -115,7 +128,24 @@ fn expectation(text: &str) -> Expected {
             other => panic!("{other:?}"),
         }
     }
-    Expected::Calls { calls, signals, left }
+    (earlier, Expected::Calls { calls, signals, left })
+}
+
+/// A message of `role`; before a tool result stands the call that it answers.
+fn message(role: &str, content: String) -> Vec<Message> {
+    let id = || String::from("abcdefghi");
+    match role {
+        "user" => vec![Message::User { content }],
+        "system" => vec![Message::System { content }],
+        "assistant" => vec![Message::Assistant { content, tool_calls: Vec::new() }],
+        _ => {
+            let call = MessageToolCall::new(id(), String::from("book"), String::from("{}"));
+            vec![
+                Message::Assistant { content: String::new(), tool_calls: vec![call] },
+                Message::Tool { tool_call_id: id(), content },
+            ]
+        }
+    }
 }
 
 pub(super) fn tools() -> ToolSet {

@@ -11,7 +11,7 @@ use super::read::{Expected, Family, Reader, Specimen, families, reader};
 type Place = (&'static str, fn(&str, &Family) -> Option<String>);
 
 /// Where a call is shown or thought.
-pub(super) const PLACES: [Place; 17] = [
+pub(super) const PLACES: [Place; 27] = [
     ("code block", |call, _| Some(format!("It is written so:\n````text\n{call}\n````\nThat is all."))),
     ("unclosed code block", |call, _| Some(format!("~~~~~xml\n{call}\n"))),
     ("inline code", |call, _| one_line(call).map(|call| format!("Write ``{call}`` there."))),
@@ -32,18 +32,34 @@ pub(super) const PLACES: [Place; 17] = [
         (family.name != "harmony")
             .then(|| format!("<|channel|>analysis<|message|>I could write\n{call}\n<|end|>Hello."))
     }),
+    ("element", |call, _| Some(format!("<doc a=\"b\">\n{call}\n</doc>\nSo."))),
+    ("element with prose", |call, _| Some(format!("See <doc> for it:\n\n{call}\n\nSo. </doc>\n"))),
+    ("elements in one another", |call, _| Some(format!("<doc>\n<b>x</b>\n{call}\n</doc>\n"))),
+    ("escaped element", |call, _| Some(format!("&lt;doc&gt;\n{call}\n&lt;/doc&gt;\n"))),
+    ("BBCode", |call, _| Some(format!("[code]\n{call}\n[/code]\n"))),
+    ("CDATA", |call, _| Some(format!("<![CDATA[\n{call}\n]]>\n"))),
+    ("environment of LaTeX", |call, _| {
+        Some(format!("\\begin{{lstlisting}}[language=XML]\n{call}\n\\end{{lstlisting}}\n"))
+    }),
+    ("another role", |call, _| Some(format!("<|im_start|>user\n{call}<|im_end|>\n"))),
+    ("dialogue", |call, _| Some(format!("<|im_start|>user\nSo?<|im_end|>\n<|im_start|>assistant\n{call}\n"))),
+    ("code block in a list item", |call, _| Some(format!("- `````text\n\n{call}\n`````\n"))),
     ("HTML code", |call, _| Some(format!("<pre>\n{call}\n</pre>\nSo."))),
     ("sentence", |call, family| {
         let call = if family.line { one_line(call) } else { one_paragraph(call) };
-        call.map(|call| format!("To look you write {call} and then wait.\n"))
+        // Thinking begins the reply anew, and what follows a call does not make it text.
+        call.filter(|call| !begins_anew(call))
+            .map(|call| format!("To look you write {call} and then wait.\n"))
     }),
     ("example", |call, _| {
-        // Thinking begins the reply anew.
-        let begins_anew =
-            ["<|channel|>analysis", "<|inner_prefix|>", "◁think▷"].iter().any(|mark| call.contains(mark));
-        (!begins_anew).then(|| format!("This is the form, for example:\n\n{call}\n"))
+        (!begins_anew(call)).then(|| format!("This is the form, for example:\n\n{call}\n"))
     }),
 ];
+
+/// Thinking begins the reply anew.
+fn begins_anew(call: &str) -> bool {
+    ["<|channel|>analysis", "<|inner_prefix|>", "◁think▷"].iter().any(|mark| call.contains(mark))
+}
 
 fn one_line(call: &str) -> Option<&str> {
     (!call.contains(['\n', '`'])).then_some(call)

@@ -117,6 +117,34 @@ fn texts() -> impl Strategy<Value = String> {
         "Action:",
         "functools",
         "...",
+        "<doc>",
+        "<doc>\n",
+        "</doc>",
+        "<b>x</b>",
+        "<a href=\"b\"",
+        "<![CDATA[",
+        "]]>",
+        "<!--",
+        "-->",
+        "\\begin{doc}",
+        "\\end{doc}",
+        "&lt;doc&gt;",
+        "&lt;/doc&gt;",
+        "&quot;",
+        "<|im_start|>user\n",
+        "<|im_start|>",
+        "[code]",
+        "[/code]",
+        "'",
+        "'so' ",
+        "‘",
+        "’",
+        "„",
+        "»",
+        "«",
+        "\"\"\"",
+        "- ",
+        "1. ",
     ]
     .map(String::from)
     .to_vec();
@@ -155,7 +183,7 @@ fn joined(pieces: &[Piece]) -> String {
         .map(|piece| match piece {
             Piece::Text(text) => text.as_str(),
             Piece::Candidate(candidate) => candidate.text.as_str(),
-            Piece::Broken { .. } | Piece::ReasoningEnded => "",
+            Piece::Broken { .. } | Piece::Enclosed { .. } | Piece::ReasoningEnded => "",
         })
         .collect()
 }
@@ -239,6 +267,18 @@ fn hostile_text_takes_linear_time() {
         "<tool_call>a</tool_call> \t",
         "look ",
         "<tool_call>{'</tool_call",
+        "<a>",
+        "<a>x",
+        "<a>\n",
+        "<a><b>x</a>",
+        "<a>x<tool_call>a</tool_call></a>",
+        "<a x",
+        "</",
+        "&lt;a&gt;",
+        "\\begin{a}",
+        "<|start",
+        "\"\"\"\n\n",
+        "“\n\n",
     ] {
         let text = unit.repeat(200_000 / unit.len());
         let began = std::time::Instant::now();

@@ -100,7 +100,6 @@ fn what_is_never_executed() {
         String::from("<tool_call> is a tag, {x}."),
         format!("You write {tag} to look.\n"),
         format!("Calls look so: for example {tag}\n"),
-        format!("{tag} is how you look.\n"),
         format!("| form | {tag} |\n"),
         format!("<code>{tag}</code>\n"),
         String::from("<tool_call>{...}</tool_call> and [TOOL_CALLS][...] are forms."),
@@ -132,6 +131,8 @@ fn what_is_executed() {
         "```\n\n{\"tool\": \"look\", \"arguments\": {}}",
         "~~~~ JSON\n{\"tool\": \"look\", \"arguments\": {}}\n~~~~\nSo.",
         "<think>`\"</think>{\"tool\": \"look\", \"arguments\": {}}",
+        // What follows a marked call does not make it text.
+        "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call> is the call that I make.\n",
     ];
     for text in texts {
         for size in [1, 3, 1000] {
@@ -300,6 +301,32 @@ fn a_generation_that_the_server_could_not_parse_is_read_as_text() {
     let played = play().run(&[failed("<function=look>")]);
     assert_eq!(played.failure().1, "http_error");
     assert_eq!(played.outcome.text, "<function=look>");
+
+    // Without marks it is a call as well: the server took it for one.
+    for text in [
+        r#"{"name": "look", "arguments": {"q": "x"}}"#,
+        "{\n  \"name\": \"look\",\n  \"parameters\": {\"q\": \"x\"}\n}\n",
+        r#"[{"name": "look", "arguments": {"q": "x"}}]"#,
+        "```json\n{\"name\": \"look\", \"arguments\": {\"q\": \"x\"}}\n```",
+    ] {
+        let played = play().run(&[failed(text), says("ok")]);
+        assert_eq!(played.executed(), ["look"], "{text}: {:?}", played.outcome);
+        assert_eq!(played.outcome.text.trim(), "ok", "{text}");
+        let off = play().with(|config| config.fallback = Fallback::Off).run(&[failed(text)]);
+        assert_eq!((off.failure().1, off.outcome.text.as_str()), ("http_error", text));
+        let quoted = play().prompt(&format!("What is {text}?")).run(&[failed(text)]);
+        assert!(quoted.executed.is_empty(), "{text}");
+    }
+    let two = r#"[{"name": "look", "arguments": {"q": 1}}, {"name": "get_weather", "arguments": {"location": "Rome"}}]"#;
+    assert_eq!(play().run(&[failed(two), says("ok")]).executed(), ["look", "get_weather"]);
+    for text in [r#"{"name": "nothing", "arguments": {}}"#, r#"{"a": 1}"#, r#"{"name": "look", "argum"#] {
+        assert_eq!(play().run(&[failed(text)]).failure().1, "http_error", "{text}");
+    }
+    // What was streamed before it is another text: an open quotation there quotes nothing here.
+    let text = r#"{"name": "look", "arguments": {"q": "x"}}"#;
+    let mut after_text = failed(text);
+    after_text.text = vec![String::from("He wrote \"so. ")];
+    assert_eq!(play().run(&[after_text, says("ok")]).executed(), ["look"]);
 }
 
 // What is held back while it streams.
@@ -413,6 +440,23 @@ fn hostile_text_takes_linear_time() {
         "<|",
         "~",
         "\\",
+        "<a>",
+        "<a>x",
+        "<a>\n",
+        "</a>",
+        "<a><b>x</a>",
+        "<a>x<tool_call>{\"name\": \"look\"}</tool_call></a>",
+        "<a>\n<tool_call>{\"name\": \"look\"}</tool_call>",
+        "<a>x <tool_call>{\"name\": 1}</tool_call></a>",
+        "\\begin{a}",
+        "&lt;a&gt;",
+        "&amp;",
+        "<![CDATA[",
+        "<|im_start|>",
+        "[a]x[/a]",
+        "“x\n\n",
+        "'a b' ",
+        "- ",
     ] {
         let text = unit.repeat(300_000 / unit.len());
         let began = std::time::Instant::now();

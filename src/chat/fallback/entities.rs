@@ -1,0 +1,129 @@
+//! Character references of HTML: `&lt;`, `&#60;`, `&#x3c;`, `&amp;lt;`.
+
+use serde::{Deserialize, Serialize};
+
+/// Length of the longest known reference without its ampersand and semicolon, in bytes; of a number it is enough.
+const MAX_NAME: usize = 9;
+
+/// Returns the character that `name` refers to, without `&` and `;`.
+pub(crate) fn entity(name: &str) -> Option<char> {
+    if let Some(number) = name.strip_prefix('#') {
+        let hexadecimal = number.strip_prefix(['x', 'X']);
+        let code = hexadecimal.map_or_else(|| number.parse(), |digits| u32::from_str_radix(digits, 16));
+        return code.ok().and_then(char::from_u32);
+    }
+    Some(match name {
+        "amp" | "AMP" => '&',
+        "lt" | "LT" => '<',
+        "gt" | "GT" => '>',
+        "quot" | "QUOT" => '"',
+        "ldquo" => '“',
+        "rdquo" => '”',
+        "bdquo" => '„',
+        "apos" => '\'',
+        "lsquo" => '‘',
+        "rsquo" => '’',
+        "laquo" => '«',
+        "raquo" => '»',
+        "lcub" | "lbrace" => '{',
+        "rcub" | "rbrace" => '}',
+        "lsqb" | "lbrack" => '[',
+        "rsqb" | "rbrack" => ']',
+        "lpar" => '(',
+        "rpar" => ')',
+        "verbar" | "vert" => '|',
+        "colon" => ':',
+        "comma" => ',',
+        "equals" => '=',
+        "lowbar" => '_',
+        "sol" => '/',
+        "nbsp" | "Tab" | "NewLine" | "zwnj" | "zwj" | "shy" => ' ',
+        _ => return None,
+    })
+}
+
+/// Replaces character references by what they refer to, character by character.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct EntityReader {
+    /// What was read after an ampersand.
+    name: Option<String>,
+}
+
+/// The text that one more character completes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Decoded {
+    /// A reference is being read.
+    Nothing,
+    /// The character as it is written.
+    Plain(char),
+    /// The character that a reference stands for.
+    Referred(char),
+    /// An ampersand and text that is not a reference, then the character.
+    Unread(String, char),
+}
+
+impl EntityReader {
+    /// Whether no reference is being read.
+    pub(super) fn is_idle(&self) -> bool {
+        self.name.is_none()
+    }
+
+    /// Takes one character.
+    pub(super) fn push(&mut self, ch: char) -> Decoded {
+        let Some(name) = &mut self.name else {
+            if ch == '&' {
+                self.name = Some(String::new());
+                return Decoded::Nothing;
+            }
+            return Decoded::Plain(ch);
+        };
+        if (ch.is_ascii_alphanumeric() || ch == '#') && name.len() < MAX_NAME {
+            name.push(ch);
+            return Decoded::Nothing;
+        }
+        let read = std::mem::take(name);
+        match entity(&read).filter(|_| ch == ';') {
+            // Written over twice: what it stands for begins a reference.
+            Some('&') => Decoded::Nothing,
+            Some(referred) => {
+                self.name = None;
+                Decoded::Referred(referred)
+            }
+            None if ch == '&' => Decoded::Nothing,
+            None => {
+                self.name = None;
+                Decoded::Unread(read, ch)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_replaced() {
+        for (text, plain) in [
+            ("a &lt;b&gt; c", "a <b> c"),
+            ("&#60;&#x3C;&amp;lt;&amp;amp;gt;", "<<<>"),
+            ("a & b &c; &; &lt &toolonganame; d", "a & b &c; &; &lt &toolonganame; d"),
+            ("&quot;&ldquo;", "\"“"),
+        ] {
+            let mut reader = EntityReader::default();
+            let mut out = String::new();
+            for ch in text.chars() {
+                match reader.push(ch) {
+                    Decoded::Nothing => {}
+                    Decoded::Plain(ch) | Decoded::Referred(ch) => out.push(ch),
+                    Decoded::Unread(read, ch) => {
+                        out.push('&');
+                        out.push_str(&read);
+                        out.push(ch);
+                    }
+                }
+            }
+            assert_eq!(out, plain, "{text}");
+        }
+    }
+}
