@@ -1,4 +1,4 @@
-//! Marks that open or close a part of a text: tags of HTML and XML, CDATA, comments, environments of LaTeX, BBCode, and
+//! Marks that open or close a part of a text: tags of HTML and XML, CDATA, comments, environments of LaTeX, `[name]`, and
 //! the markers with which chat templates begin the message of a role.
 //!
 //! The reader knows syntax only; what a mark encloses is for `enclosures` to decide. It never looks back.
