@@ -186,16 +186,18 @@ function os.date(format, ...)
 end
 
 -- table.move goes through every position that it is told, whether there is anything or not. It takes text for a number,
--- and what is not an integer of 32 bits for whatever the processor makes of it.
+-- and what is not an integer of 32 bits for whatever the processor makes of it. Between two pieces is a safepoint.
 local MOVE = 4e6
+local PIECE = 1e5
 local INTEGERS = 2 ^ 31
 local move = table.move
-function table.move(from, first, last, at, ...)
+function table.move(from, first, last, at, into)
   local low, high, to = tonumber(first), tonumber(last), tonumber(at)
   if not (low and high and to) then
     -- Says which of them is no number.
-    return move(from, first, last, at, ...)
+    return move(from, first, last, at, into)
   end
+  low, high, to = math.modf(low), math.modf(high), (math.modf(to))
   for _, position in { low, high, to } do
     if not (position > -INTEGERS and position < INTEGERS) then
       error("table.move: a position is not an integer of 32 bits", 2)
@@ -204,7 +206,22 @@ function table.move(from, first, last, at, ...)
   if high - low > MOVE then
     error("table.move: more than 4 million elements at a time", 2)
   end
-  return move(from, low, high, to, ...)
+  if high - low < PIECE then
+    return move(from, low, high, to, into)
+  end
+  -- Refuses what is not a table.
+  local target = move(from, 1, 0, 1, into)
+  if to > high or to <= low or not rawequal(target, from) then
+    for start = low, high, PIECE do
+      move(from, start, math.min(start + PIECE - 1, high), to + (start - low), target)
+    end
+  else
+    for stop = high, low, -PIECE do
+      local start = math.max(stop - PIECE + 1, low)
+      move(from, start, stop, to + (start - low), target)
+    end
+  end
+  return target
 end
 
 -- Out of memory is told by Luau's text alone, which no script may raise as its own: it would pass through its pcall.

@@ -4,6 +4,7 @@
 //! One child at a time, which is asked about one source after the other and killed when it takes too long over one. Only
 //! the contract comes back, never bytecode: what runs a script compiles it itself.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::{Mutex, OnceLock};
 
@@ -14,6 +15,9 @@ use crate::script::compile::{COMPILE_LIMIT, late};
 use crate::script::control::lock;
 use crate::script::error::clean;
 use crate::script::{Contract, LoadProblem};
+
+/// The last argument of the child, which tells it apart in lists of processes.
+const COMPILER: &str = "compiler";
 
 static CHECKER: OnceLock<Checker> = OnceLock::new();
 
@@ -63,7 +67,9 @@ impl Checker {
     }
 
     fn start(&self) -> Result<Peer, Option<io::Error>> {
-        let mut peer = Peer::start(&self.program.program, &self.program.arguments).map_err(Some)?;
+        let ProcessOptions { program, arguments } = &self.program;
+        let arguments = arguments.iter().map(OsString::as_os_str).chain([OsStr::new(COMPILER)]);
+        let mut peer = Peer::start(program, arguments).map_err(Some)?;
         match peer.hear::<Word>(super::child::START_LIMIT)? {
             Word::Ready(greeting) if greeting == GREETING => Ok(peer),
             _ => Err(Some(invalid(String::from("it is no script host of this version")))),

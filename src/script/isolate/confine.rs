@@ -60,11 +60,13 @@ pub(in crate::script) fn limit_memory(memory: Option<u64>) {
 
 /// Puts this thread, and what it starts, into a Landlock domain: it may not trace processes outside, which is what
 /// reading their environment or memory takes. Nothing else is taken away but, since Linux 6.12, signals to processes
-/// outside, and the rights of set-user-ID programs, which no domain leaves. Without Landlock nothing happens.
+/// outside, the rights of set-user-ID programs, which no domain leaves, and of root's rights the two that let it read
+/// memory past any domain. Without Landlock there is no domain.
 #[cfg(unix)]
 pub(super) fn enter_domain() {
     #[cfg(target_os = "linux")]
     {
+        drop_observers();
         use landlock::{
             AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr,
             RulesetCreatedAttr, RulesetError, Scope,
@@ -83,6 +85,26 @@ pub(super) fn enter_domain() {
         };
         if scoped().is_err() {
             let _ = linked();
+        }
+    }
+}
+
+/// Drops the capabilities that read the memory of other processes past every security module: `perfmon_capable` in
+/// `mm_access` (`kernel/fork.c`, Linux 6.18).
+#[cfg(target_os = "linux")]
+fn drop_observers() {
+    use rustix::thread::{
+        CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set, set_capabilities,
+    };
+
+    // Only root has them, and only root may drop them for good.
+    for capability in [CapabilitySet::SYS_ADMIN, CapabilitySet::PERFMON] {
+        let _ = remove_capability_from_bounding_set(capability);
+        if let Ok(CapabilitySets { effective, permitted, inheritable }) = capabilities(None) {
+            let without = |set: CapabilitySet| set.difference(capability);
+            let (effective, permitted, inheritable) =
+                (without(effective), without(permitted), without(inheritable));
+            let _ = set_capabilities(None, CapabilitySets { effective, permitted, inheritable });
         }
     }
 }
