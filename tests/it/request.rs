@@ -8,6 +8,6 @@ mod properties;
 mod repetition;
 mod rules;
 mod text;
-mod told;
 mod together;
+mod told;
 mod written;
