@@ -2,6 +2,8 @@
 
 use deftool::chat::{ChatEvent, Message, ReplyStatus};
 use deftool::request::{Approval, BiosV1, Event, INTERRUPTED, Step};
+use deftool::spec::OnFailure;
+use deftool::tool::{ToolError, ToolErrorKind};
 use serde_json::{Value, json};
 
 use super::play::{play, says, tools};
@@ -63,4 +65,26 @@ fn beside_a_structured_call_of_no_tool_text_stays_text() {
     let played = play().run(&[says(text).call("nothing", json!({}))]);
     assert_eq!(played.failure().1, "unknown_tool");
     assert_eq!((played.signals().len(), played.outcome.text.as_str()), (0, text));
+}
+
+/// Where in a script it failed is for a person.
+#[test]
+fn a_reported_error_reaches_the_model_without_its_details() {
+    for path in [None, Some(String::from(".items[2]"))] {
+        let error = ToolError {
+            path: path.clone(),
+            details: Some(String::from("scripts/look.lua:2")),
+            ..ToolError::new(ToolErrorKind::Script, "no luck")
+        };
+        let play = play()
+            .with(|config| config.on_tool_error = OnFailure::Report)
+            .answering(move |_, _| Err(error.clone()));
+        let played = play.run(&[says("").call("look", json!({})), says("x")]);
+        let Some(Message::Tool { content, .. }) = played.history().last() else { panic!("{played:?}") };
+        let mut told = json!({"kind": "script", "message": "no luck"});
+        if let Some(path) = path {
+            told["path"] = json!(path);
+        }
+        assert_eq!(serde_json::from_str::<Value>(content).unwrap(), json!({"error": told}));
+    }
 }
