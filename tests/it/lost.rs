@@ -71,7 +71,7 @@ fn a_piece_that_cannot_be_read_is_told() {
     let server = Server::script([answer]);
     let ended = project.run(&["run", "hello", "--endpoint", &server.endpoint()]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "xy\n"));
-    assert!(ended.stderr.contains("could not be read and may have held text"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("could not be decoded and may have held text"), "{}", ended.stderr);
 }
 
 #[test]

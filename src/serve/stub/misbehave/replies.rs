@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::bend::{finish_of, set_finish};
+use super::bend::{finish_of, has_entries, set_finish};
 use super::{Misbehaviour, Needs, chunks};
 use crate::serve::stub::completions::{Chunk, chunk_json, delta_chunk};
 use crate::serve::stub::reply::MODEL;
@@ -21,7 +21,10 @@ pub(super) static TABLE: &[Misbehaviour] = &[
         "the finish reason is `tool_calls` and there is no call",
         "vLLM where its tool parser does not fit the model",
         Needs::Text,
-        |chunks| finished_by(chunks, &json!("tool_calls")),
+        |mut chunks| {
+            chunks.retain(|chunk| !has_entries(chunk));
+            finished_by(chunks, &json!("tool_calls"))
+        },
     ).of_chat(),
     chunks(
         "finish-content-filter",
