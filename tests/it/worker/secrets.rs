@@ -74,7 +74,7 @@ async fn the_key_never_comes_back() {
 #[tokio::test]
 async fn the_key_never_comes_back_encoded() {
     let percent = KEY.replace('-', "%2D").replace('a', "%61");
-    let lower = KEY.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+    let lower = KEY.bytes().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat();
     let checks = [
         ("base64", "c2stcHJvai0wMTIzNDU2Nzg5YWJjZGVm", "MDEyMzQ1Njc4"),
         ("base64 behind a byte", "OnNrLXByb2otMDEyMzQ1Njc4OWFiY2RlZg==", "AxMjM0NTY3ODk"),
