@@ -35,7 +35,7 @@ fn each_key_sets_its_own_member() {
         (":budget-unit call", &["budget_unit: Call,"]),
         (":fallback on", &["fallback: On,"]),
         (":system-messages combined", &["system_messages: Combined,"]),
-        (":bios-budget tail", &["bios_budget: Tail,"]),
+        (":bios-budget head", &["bios_budget: Head,"]),
         (":on-invalid-arguments report", &["on_invalid_arguments: Report,"]),
         (":on-tool-error report", &["on_tool_error: Report,"]),
         (":final-turn t", &["final_turn: true,"]),

@@ -50,7 +50,7 @@ impl Run {
         };
         let Partition { exit, normal, unknown } = partition(&reply.calls, tools);
         let status = status_without_exit_calls(status, normal.iter().chain(&unknown).copied());
-        let cut = normal.iter().chain(&unknown).copied().filter(|call| is_truncated(call)).last();
+        let cut = normal.iter().chain(&unknown).copied().rfind(|call| is_truncated(call));
         let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
         let shown = self.hold_back.finish(&mut judge);
         self.show(shown);

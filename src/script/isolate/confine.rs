@@ -66,12 +66,12 @@ pub(in crate::script) fn limit_memory(memory: Option<u64>) {
 pub(super) fn enter_domain() {
     #[cfg(target_os = "linux")]
     {
-        drop_observers();
         use landlock::{
             AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr,
             RulesetCreatedAttr, RulesetError, Scope,
         };
 
+        drop_observers();
         let strict = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
         // Linux 6.12. A domain of scopes alone leaves mounting allowed.
         let scoped = || -> Result<RestrictionStatus, RulesetError> {

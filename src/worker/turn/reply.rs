@@ -194,16 +194,15 @@ impl Turn<'_> {
                 Some(None) => return Ok(End::Clean),
                 None => continue,
             };
-            match tail.feed(bytes) {
-                Fed::Pass(bytes) => self.take(&bytes, decoder, guard, timers)?,
-                Fed::Spelled(bytes) => {
-                    self.take(&bytes, decoder, guard, timers)?;
-                    return Err(Stop::EchoedKey);
-                }
-            }
+            let taken = match tail.feed(bytes) {
+                Fed::Pass(bytes) => self.take(&bytes, decoder, guard, timers),
+                Fed::Spelled(bytes) => self.take(&bytes, decoder, guard, timers).and(Err(Stop::EchoedKey)),
+            };
+            // Also where the request ends by what was taken: a server that generates notices a disconnect.
             if timers.any_token() || decoder.has_finish_reason() {
                 open.exchange.settle();
             }
+            taken?;
             // Some servers keep the connection open after their last word; the others let it be used again.
             if decoder.is_done() {
                 open.exchange.settle();

@@ -61,9 +61,9 @@ fn made_calls_are_kept() {
     report("made calls that were lost", &files, &lost);
     assert!(lost.is_empty());
     let mut families = families();
-    families
-        .iter_mut()
-        .for_each(|family| family.specimens.retain(|it| matches!(it.expected, Expected::Calls { .. })));
+    for family in &mut families {
+        family.specimens.retain(|it| matches!(it.expected, Expected::Calls { .. }));
+    }
     let lost = wrong(&families, &[Fallback::On], as_expected);
     report("calls of the families that were lost", &families, &lost);
     assert!(lost.is_empty());

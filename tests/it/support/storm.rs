@@ -461,10 +461,9 @@ impl Disk {
         }
     }
 
-    /// Where what a link at `path` leads to is kept: of scripts within the project, which they must not leave.
-    fn store_of(&self, path: &Path) -> PathBuf {
-        let is_script = path.extension().is_some_and(|extension| extension == "lua");
-        let store = if is_script { self.root.join(".store") } else { self.store.clone() };
+    /// Where what links lead to is kept: within the project, which they must not leave.
+    fn linked_store(&self) -> PathBuf {
+        let store = self.root.join(".store");
         fs::create_dir_all(&store).unwrap();
         store
     }
@@ -509,7 +508,7 @@ fn link_files(disk: &Disk, version: u64) {
     disk.each(version, |path, text| {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let name = format!("{version}-{}", path.file_name().unwrap().to_str().unwrap());
-        let target = disk.store_of(path).join(&name);
+        let target = disk.linked_store().join(&name);
         fs::write(&target, text).unwrap();
         swap_link(&target, path);
     });
@@ -518,7 +517,7 @@ fn link_files(disk: &Disk, version: u64) {
 /// From the project to a link elsewhere, and from there to a file.
 fn chain_links(disk: &Disk, version: u64) {
     disk.each(version, |path, text| {
-        let store = disk.store_of(path);
+        let store = disk.linked_store();
         let (links, files) = (store.join("links"), store.join(format!("files-{version}")));
         fs::create_dir_all(&links).unwrap();
         fs::create_dir_all(&files).unwrap();

@@ -58,10 +58,6 @@ fn serve() {
     if let Some(text) = word("say") {
         eprintln!("{}", text.replace('_', " "));
     }
-    // A line without its end.
-    if let Some(text) = word("mutter") {
-        eprint!("{}", text.replace('_', " "));
-    }
     if let Some(file) = word("count") {
         writeln!(std::fs::File::options().create(true).append(true).open(file).unwrap(), "start").unwrap();
         let starts = std::fs::read_to_string(file).unwrap().lines().count() as u64;

@@ -31,11 +31,6 @@ async fn why_it_does_not_start_is_what_it_answered_last_and_once_is_enough() {
     leaking.limits.start = Duration::from_secs(4);
     let rows = [
         (options(&format!("count={} exit=1", count.display())), "ended with exit code 1 before it was ready"),
-        // The end of what it wrote could begin the key.
-        (
-            ServerOptions { key: Some(String::from("s-very-secret")), ..options("mutter=last_words exit=3") },
-            "its last lines:\n  last words",
-        ),
         (options("models=403"), "answers 403: it wants an API key"),
         (failing, "/v1/models answers 500 (no))"),
         (leaking, "/v1/models answers 500 ([redacted]))"),
