@@ -162,14 +162,15 @@ async fn a_slot_that_stays_busy_is_not_excused_by_further_stalls() {
     let worker = stalling(options("slots=busy"), Duration::from_millis(700)).await;
     for round in 0.. {
         assert!(round < 20, "it is never restarted");
-        if worker.state() != WorkerState::Ready {
+        // A restart may be over by now.
+        if worker.state() != WorkerState::Ready || worker.status().restarts > 0 {
             break;
         }
         say(&worker, "stall").await;
         // No stream is open while the slot is looked at.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    reach(&worker, |status| status.restarts == 1).await;
+    reach(&worker, |status| status.restarts > 0).await;
     stop(worker).await;
 }
 
