@@ -130,6 +130,10 @@ impl Judge for TextJudge<'_> {
         self.said.read(self.conversation);
         self.said.holds(excerpt)
     }
+
+    fn is_exit(&self, name: &str) -> bool {
+        self.tools.get(name).is_some_and(|tool| tool.kind == ToolKind::Exit)
+    }
 }
 
 impl TextJudge<'_> {

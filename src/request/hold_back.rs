@@ -31,6 +31,7 @@ pub(super) trait Judge {
     fn may_be_call(&mut self, candidate: &Candidate) -> bool;
     fn judge(&mut self, candidate: &Candidate) -> Judgement;
     fn is_quoted(&mut self, excerpt: &str) -> bool;
+    fn is_exit(&self, name: &str) -> bool;
 }
 
 /// Why a candidate fails its reply.
@@ -237,13 +238,13 @@ impl HoldBack {
                         }
                     }
                 }
-                Piece::Broken { why, excerpt } => {
+                Piece::Broken { why, excerpt, calls } => {
                     let nth = self.number();
-                    self.found += 1;
                     if judge.is_quoted(&excerpt) {
                         self.quoted += 1;
+                        self.found += 1;
                     } else {
-                        self.faults.push((nth, Fault::Broken(why)));
+                        self.broken(nth, why, Candidate { text: excerpt, calls }, judge);
                     }
                 }
                 Piece::Enclosed { from } => self.enclosed(self.before_scanner.saturating_add(from), shown),
@@ -252,6 +253,28 @@ impl HoldBack {
                     shown.push_str(&self.release_queue(|_| false));
                 }
             }
+        }
+    }
+
+    /// Takes a candidate that does not parse and whose text is shown. What is broken fails the reply unless it is an exit
+    /// call; exit calls are kept in any case.
+    fn broken(&mut self, nth: u32, why: String, mut candidate: Candidate, judge: &mut impl Judge) {
+        if !candidate.calls.last().is_some_and(|broken| judge.is_exit(&broken.name)) {
+            self.found += 1;
+            self.faults.push((nth, Fault::Broken(why)));
+            candidate.calls.retain(|call| judge.is_exit(&call.name));
+        }
+        if candidate.calls.is_empty() {
+            return;
+        }
+        match self.judge(&candidate, judge) {
+            Judgement::Directive => {
+                let (text, calls) = (String::new(), candidate.calls);
+                self.queue.push(Waiting::Directive(Directive { nth, text, calls }));
+            }
+            Judgement::Plain => {}
+            Judgement::Quoted => self.quoted += 1,
+            Judgement::Unknown(why) => self.faults.push((nth, Fault::Unknown(why))),
         }
     }
 

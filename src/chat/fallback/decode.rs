@@ -19,8 +19,14 @@ const NO_TOOL: &str = "directly_answer";
 pub(super) enum Decoded {
     /// These calls, each with the bytes where it stands.
     Calls(Vec<TextCall>),
-    /// What cannot be read, and why.
-    Unreadable(String),
+    /// A form that cannot be read.
+    Unreadable {
+        why: String,
+        /// The calls before the one that cannot be read; its own where its name was read apart from its arguments.
+        calls: Vec<TextCall>,
+        /// What cannot be read.
+        at: Captured,
+    },
     /// No call, or ordinary JSON.
     Ordinary,
 }
@@ -45,15 +51,17 @@ pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded
             | Capture::Key
             | Capture::IsString
             | Capture::Value => match calls.last_mut().map(|call| add(call, what, written, end, marked)) {
-                Some(Err(why)) => return Decoded::Unreadable(why),
+                Some(Err(why)) => return Decoded::Unreadable { why, calls, at: *captured },
                 Some(Ok(())) | None => continue,
             },
         };
         match read {
             Ok(Some(call)) => calls.push(TextCall { span: (start, end), ..call }),
             Ok(None) | Err(_) if !marked => return Decoded::Ordinary,
-            Ok(None) => return Decoded::Unreadable(String::from("it names no tool")),
-            Err(why) => return Decoded::Unreadable(why),
+            Ok(None) => {
+                return Decoded::Unreadable { why: String::from("it names no tool"), calls, at: *captured };
+            }
+            Err(why) => return Decoded::Unreadable { why, calls, at: *captured },
         }
     }
     for call in &mut calls {
@@ -145,7 +153,7 @@ fn without_frame(text: &str) -> &str {
 }
 
 /// A name without what templates put around it: `functions.look:0`.
-fn plain_name(written: &str) -> String {
+pub(super) fn plain_name(written: &str) -> String {
     let name = NAMESPACES.iter().find_map(|prefix| written.strip_prefix(prefix)).unwrap_or(written);
     let name = match name.rsplit_once(':') {
         Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,

@@ -112,6 +112,18 @@ impl Machine {
         }
     }
 
+    /// What is not read to its end and where it begins, `text` being all that was read.
+    pub(super) fn unread(&self, text: &str) -> Option<Captured> {
+        let first = text.get(self.start..)?.chars().next()?;
+        let what = self.here()?.next.iter().find_map(|(token, _)| match token {
+            Token::Object(what) => (first == '{').then_some(*what),
+            Token::Call => is_word_start(first).then_some(Capture::Python),
+            Token::Raw(what, _, _) => Some(*what),
+            Token::Mark(_) | Token::Word(_) | Token::Fence(_) | Token::FenceEnd => None,
+        })?;
+        Some(Captured { what, start: self.start, end: text.len() })
+    }
+
     /// Reads one more character.
     pub(super) fn push(&mut self, ch: char) -> Verdict {
         loop {

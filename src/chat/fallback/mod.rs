@@ -18,6 +18,7 @@
 //!
 //! Absent: XML entities, which no template has in values; forms whose tags are named anew by each call.
 
+mod broken;
 mod channels;
 mod context;
 mod decode;
@@ -65,8 +66,11 @@ pub enum Piece {
     Broken {
         /// What is wrong with it.
         why: String,
-        /// How it begins.
+        /// Its first characters.
         excerpt: String,
+        /// Its calls as far as they can be read: whole ones, then the one that does not parse, with malformed arguments.
+        /// Empty if the name of the latter cannot be read.
+        calls: Vec<TextCall>,
     },
     /// What was read before this encloses candidates that were already given, whole or broken: they are text. It is given
     /// when the end of an element, an environment or a quotation shows that they stand in it.

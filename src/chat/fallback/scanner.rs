@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::broken::broken_calls;
 use super::context::{Context, is_plain};
 use super::decode::{Decoded, decode};
 use super::families::Family;
@@ -13,7 +14,7 @@ use super::grammar::Place;
 use super::machine::{Machine, Verdict};
 use super::{Candidate, Forms, MAX_HELD, Piece};
 
-/// How much of a broken candidate is quoted, in characters; of what follows its break, in bytes.
+/// How much of a broken candidate is quoted, in characters.
 const MAX_QUOTED: usize = 200;
 
 /// How many blanks after a candidate are looked past.
@@ -34,7 +35,7 @@ pub struct Scanner {
     flowing: bool,
     /// Something encloses the open form for certain.
     enclosed: bool,
-    /// The start of an open form whose text went out.
+    /// The start of an open form whose text went out, up to [`MAX_HELD`] bytes.
     quoted: String,
     /// Candidates that wait for the next word, neighbours that stand in one sentence: when it goes on after them,
     /// they are only shown.
@@ -110,7 +111,7 @@ impl Scanner {
             return;
         }
         let mut retry_from = 0;
-        let mut broken = false;
+        let mut broken = None;
         let mut flows = true;
         let mut whole = None;
         self.open.retain_mut(|machine| {
@@ -124,18 +125,18 @@ impl Scanner {
                 }
                 Verdict::Flow => return true,
                 Verdict::Complete(end) => whole = Some((machine.clone(), end)),
-                Verdict::Broken => broken = true,
+                Verdict::Broken => broken = Some(machine.clone()),
                 Verdict::Reject => retry_from = retry_from.max(machine.retry_from()),
             }
             false
         });
         if let Some((machine, end)) = whole {
             self.whole(&machine, end, Some(ch), out);
-        } else if self.open.is_empty() && broken {
+        } else if let Some(machine) = broken.filter(|_| self.open.is_empty()) {
             self.let_go(out);
             self.quote(ch);
             self.let_out(ch, out);
-            self.break_off("cannot be read", out);
+            self.break_off("cannot be read", &machine, false, out);
         } else if self.open.is_empty() {
             self.reject(retry_from, out);
             self.push(ch, out);
@@ -161,7 +162,7 @@ impl Scanner {
     /// Ends the reply: nothing is held afterwards.
     pub fn finish(&mut self, out: &mut Vec<Piece>) {
         let mut machines = std::mem::take(&mut self.open);
-        let mut broken = false;
+        let mut broken = None;
         for machine in &mut machines {
             match machine.end() {
                 Verdict::Complete(end) => {
@@ -169,14 +170,14 @@ impl Scanner {
                     // What stood after it began another form, at most.
                     return self.finish(out);
                 }
-                Verdict::Broken => broken = true,
+                Verdict::Broken => broken = broken.or(Some(&*machine)),
                 Verdict::More | Verdict::Flow | Verdict::Reject => {}
             }
         }
         self.settle_pending(None, out);
         self.let_go(out);
-        if broken {
-            self.break_off("is not whole: the reply ended inside it", out);
+        if let Some(machine) = broken {
+            self.break_off("is not whole: the reply ended inside it", machine, true, out);
         }
         self.close();
         self.context.finish();
@@ -274,8 +275,8 @@ impl Scanner {
     fn let_go(&mut self, out: &mut Vec<Piece>) {
         let Some(first) = self.held.chars().next() else { return };
         self.settle_pending(Some(first), out);
-        self.quoted = self.held.chars().take(MAX_QUOTED).collect();
-        for ch in std::mem::take(&mut self.held).chars() {
+        self.quoted = std::mem::take(&mut self.held);
+        for ch in self.quoted.clone().chars() {
             self.let_out(ch, out);
         }
     }
@@ -291,16 +292,20 @@ impl Scanner {
 
     /// What follows the break belongs to the form, too: its start alone may stand in any earlier message.
     fn quote(&mut self, ch: char) {
-        if self.quoted.len() < MAX_QUOTED {
+        if self.quoted.len() < MAX_HELD {
             self.quoted.push(ch);
         }
     }
 
-    fn break_off(&mut self, what: &str, out: &mut Vec<Piece>) {
-        let excerpt = std::mem::take(&mut self.quoted);
+    /// Reports the form that `machine` followed as one that does not parse. `truncated`: the reply ended inside it.
+    fn break_off(&mut self, what: &str, machine: &Machine, truncated: bool, out: &mut Vec<Piece>) {
+        let text = std::mem::take(&mut self.quoted);
         if !self.enclosed {
             self.context.call_broken();
-            out.push(Piece::Broken { why: format!("a call written as text {what}: {excerpt}"), excerpt });
+            let excerpt: String = text.chars().take(MAX_QUOTED).collect();
+            let why = format!("a call written as text {what}: {excerpt}");
+            let error = format!("the call {what}");
+            out.push(Piece::Broken { why, excerpt, calls: broken_calls(&text, machine, &error, truncated) });
         }
         self.close();
     }
@@ -316,7 +321,7 @@ impl Scanner {
                 if let Some(ch) = ch {
                     self.let_out(ch, out);
                 }
-                self.break_off("is longer than 64 KiB", out);
+                self.break_off("is longer than 64 KiB", machine, false, out);
             } else {
                 self.close();
                 if let Some(ch) = ch {
@@ -344,10 +349,10 @@ impl Scanner {
                 text.chars().for_each(|ch| self.let_out(ch, out));
                 self.close();
             }
-            Decoded::Unreadable(why) => {
+            Decoded::Unreadable { why, .. } => {
                 self.held = text;
                 self.let_go(out);
-                self.break_off(&format!("cannot be read ({why})"), out);
+                self.break_off(&format!("cannot be read ({why})"), machine, false, out);
             }
         }
         after.chars().for_each(|ch| self.push(ch, out));

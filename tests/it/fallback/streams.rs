@@ -4,6 +4,7 @@ use deftool::chat::ChatEvent;
 use deftool::chat::fallback::{Forms, MAX_HELD, Piece, Scanner};
 use deftool::request::{BiosV1, Fallback, Run, RunConfig, RunStart};
 use proptest::prelude::*;
+use serde_json::Value;
 
 use super::corpus::settled;
 use super::read::{Expected, Family, Outcome, Reader, Specimen, families, outcome_of, reader, tools};
@@ -28,6 +29,40 @@ fn no_prefix_is_called_that_is_not_whole() {
                 assert!(read.failed.is_none() || read.text.len() == prefix.len(), "{}", context());
             }
         }
+    }
+}
+
+/// A reply that ends inside an exit call makes the calls before it and records what came of the exit call.
+#[test]
+fn a_cut_exit_call_changes_nothing_for_the_others() {
+    for family in families() {
+        let hits: Vec<&Specimen> = family.hits().collect();
+        let is_exit = |hit: &&&Specimen| matches!(&hit.expected, Expected::Calls { calls, signals, .. } if calls.is_empty() && !signals.is_empty());
+        let Some(exit) = hits.iter().find(is_exit) else { continue };
+        let whole = Value::Object(serde_json::Map::from_iter([(String::from("status"), "done".into())]));
+        let mut recorded = 0;
+        for (end, _) in exit.text.char_indices() {
+            let prefix = &exit.text[..end];
+            let read = reader(family.mode()).read(prefix);
+            let context = format!("{}: {prefix:?} {read:?}", family.name);
+            let is_named = prefix.find("finish").is_some_and(|at| prefix.len() > at + "finish".len());
+            if is_named {
+                assert_eq!(read.failed, None, "{context}");
+            } else {
+                assert!(read.signals.is_empty(), "{context}");
+            }
+            if let [(name, arguments)] = read.signals.as_slice() {
+                assert_eq!(name, "finish", "{context}");
+                let written = arguments.as_str();
+                assert!(
+                    *arguments == whole || written.is_some_and(|text| prefix.ends_with(text)),
+                    "{context}"
+                );
+                recorded += usize::from(written.is_some());
+            }
+        }
+        assert!(recorded > 0 || !family.marked, "{}", family.name);
+        println!("{:<24} {recorded:>3} cuts recorded", family.name);
     }
 }
 

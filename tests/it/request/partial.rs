@@ -53,6 +53,41 @@ fn no_call_runs_after_a_lost_event() {
     }
 }
 
+/// The same for calls written as text, cut or malformed: the last call of each reply is broken.
+#[test]
+fn a_broken_exit_call_in_text_is_a_signal() {
+    let look = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>\n";
+    for (written, arguments) in [
+        ("<tool_call>{\"name\": \"finish\", \"arguments\": {\"n\": ", "{\"n\":"),
+        ("<tool_call>{\"name\": \"finish\", \"arguments\": {'n': 1}}</tool_call>", "{'n': 1}}"),
+        ("<tool_call>{\"name\": \"finish\"", ""),
+        ("<tool_call><function=finish><parameter=n>1", "finish><parameter=n>1"),
+        ("[TOOL_CALLS]finish{\"n\": [", "{\"n\": ["),
+        ("<start_function_call>call:finish{n:<escape>a", "n:<escape>a"),
+    ] {
+        for before in ["", look] {
+            let played = play().run(&[says(&format!("{before}{written}")), says("done")]);
+            assert_eq!(played.outcome.state, FinalState::Completed, "{before}{written}: {played:?}");
+            assert_eq!(played.executed().len(), usize::from(!before.is_empty()), "{before}{written}");
+            let [signal] = played.outcome.signals.as_slice() else { panic!("{written}: {played:?}") };
+            assert_eq!(
+                (signal.tool_name.as_str(), &signal.arguments),
+                ("finish", &json!(arguments)),
+                "{written}"
+            );
+            assert!(
+                signal.arguments_error.as_deref().is_some_and(|why| why.starts_with("the call ")),
+                "{signal:?}"
+            );
+            assert!(played.outcome.text.contains(written), "{played:?}");
+        }
+    }
+    // A whole exit call is recorded beside a broken call of another tool, which fails the reply.
+    let both = "<tool_call>[{\"name\": \"finish\", \"arguments\": {}}, {\"name\": \"look\", \"argum";
+    let played = play().run(&[says(both)]);
+    assert_eq!((played.failure().1, played.outcome.signals.len()), ("malformed_call", 1), "{played:?}");
+}
+
 #[test]
 fn a_cut_exit_call_is_a_signal_and_changes_nothing_else() {
     let over = ReplyStatus::CallTruncated { is_over: true };
