@@ -1,8 +1,8 @@
-//! A call in a form in which it can be compared: its name and its arguments, whatever the order of keys, the spelling of
-//! numbers and the escapes in strings.
+//! The canonical form of a call: its name and arguments as one string. Two calls with the same canonical form are the same
+//! call. Key order, number notation and string escapes make no difference.
 //!
-//! Forms differ in what they tell of a value's type (`5` in a tag is text), so scalars are compared by their text, and a
-//! string that holds an object or an array by what it holds.
+//! Some call formats do not record a value's type (`5` in a tag is text). So a scalar is compared as text, and a string
+//! that contains an object or an array is compared as that value.
 
 use serde_json::{Map, Number, Value};
 
@@ -10,10 +10,10 @@ use super::alike::comparable;
 use crate::chat::RawArguments;
 use crate::chat::fallback::read_literal;
 
-/// Integers up to this are exact in a float: 2^53.
+/// 2^53: a float represents every integer below this exactly.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The canonical form of a call of tool `name`.
+/// Returns the canonical form of a call of tool `name`.
 pub(super) fn canonical(name: &str, arguments: &RawArguments) -> String {
     let mut out = comparable(name);
     out.push('\u{1}');
@@ -24,7 +24,7 @@ pub(super) fn canonical(name: &str, arguments: &RawArguments) -> String {
     out
 }
 
-// No comparable text holds a control character.
+// `comparable` removes control characters, so they are safe as separators.
 fn push_object(object: &Map<String, Value>, out: &mut String) {
     let mut members: Vec<(String, &Value)> =
         object.iter().map(|(key, value)| (comparable(key), value)).collect();
@@ -58,31 +58,28 @@ fn push_value(value: &Value, out: &mut String) {
 }
 
 fn push_string(text: &str, out: &mut String) {
-    let trimmed = text.trim();
-    match trimmed {
-        "True" => return out.push_str("true"),
-        "False" => return out.push_str("false"),
-        "None" => return out.push_str("null"),
-        _ => {}
-    }
-    if trimmed.starts_with(['{', '[']) {
-        let held: Option<Value> = serde_json::from_str(trimmed).ok().or_else(|| read_literal(trimmed).ok());
-        if let Some(held @ (Value::Array(_) | Value::Object(_))) = held {
-            return push_value(&held, out);
+    let text = match text.trim() {
+        "True" => "true",
+        "False" => "false",
+        "None" => "null",
+        trimmed => trimmed,
+    };
+    if text.starts_with(['{', '[']) {
+        let value: Option<Value> = serde_json::from_str(text).ok().or_else(|| read_literal(text).ok());
+        if let Some(value) = value {
+            return push_value(&value, out);
         }
-    } else if let Ok(number) = trimmed.parse::<Number>() {
+    } else if let Ok(number) = text.parse::<Number>() {
         return out.push_str(&number_text(&number));
     }
     out.push_str(&comparable(text));
 }
 
 fn number_text(number: &Number) -> String {
-    match number.as_f64() {
-        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < MAX_EXACT => {
-            format!("{float:.0}")
-        }
-        Some(float) if number.is_f64() => format!("{float:e}"),
-        Some(_) | None => number.to_string(),
+    match number.as_f64().filter(|_| number.is_f64()) {
+        Some(float) if float.fract() == 0.0 && float.abs() < MAX_EXACT => format!("{float:.0}"),
+        Some(float) => format!("{float:e}"),
+        None => number.to_string(),
     }
 }
 
@@ -92,13 +89,13 @@ mod tests {
 
     use super::*;
 
-    fn form(arguments: &Value) -> String {
+    fn canonical_of(arguments: &Value) -> String {
         let value = arguments.as_object().unwrap().clone();
         canonical("look", &RawArguments::Object { value })
     }
 
     #[test]
-    fn spelling_and_order_do_not_count() {
+    fn notation_and_key_order_are_ignored() {
         for (one, other) in [
             (json!({"a": 1, "b": {"c": 2, "d": [3]}}), json!({"b": {"d": [3], "c": 2}, "a": 1})),
             (json!({"a": 1}), json!({"a": 1.0})),
@@ -109,7 +106,7 @@ mod tests {
             (json!({"a": ["x", 1]}), json!({"a": "['x', 1]"})),
             (json!({"a": {"b": 1, "c": 2}}), json!({"a": "{\"c\": 2, \"b\": 1}"})),
         ] {
-            assert_eq!(form(&one), form(&other), "{one} {other}");
+            assert_eq!(canonical_of(&one), canonical_of(&other), "{one} {other}");
         }
         for (one, other) in [
             (json!({"a": 1}), json!({"a": 2})),
@@ -120,7 +117,7 @@ mod tests {
             (json!({"a": "b", "c": "d"}), json!({"a": "bcd"})),
             (json!({"a": {}}), json!({"a": []})),
         ] {
-            assert_ne!(form(&one), form(&other), "{one} {other}");
+            assert_ne!(canonical_of(&one), canonical_of(&other), "{one} {other}");
         }
     }
 }

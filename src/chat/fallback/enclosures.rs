@@ -1,11 +1,12 @@
-//! What encloses the next character: elements, environments, quotations over paragraphs, the message of another role.
+//! Tracks what encloses the current position: elements, environments, quotations of several paragraphs, another role's
+//! message.
 //!
-//! A call is quoted by an enclosure that is open where it stands and is closed after it. An enclosure that is never closed
-//! quotes what follows only if it was opened for that: its mark stands alone on its line, or right before the call.
-//! Elsewhere it is a mark that the text only speaks of (`I add a <div>`).
+//! An enclosure quotes a call when it is opened before and closed after the call. An enclosure that is never closed quotes
+//! what follows only if its opening mark is alone on its line or directly before the call. Any other opening mark is only
+//! mentioned (`I add a <div>`).
 //!
-//! Calls are numbered as they come. Those that an enclosure takes when it is closed are the last ones: their numbers
-//! are given again.
+//! Calls are numbered in order. A closing mark quotes the last calls: all since its opening mark. Their numbers are
+//! reused.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -16,16 +17,16 @@ use super::families::Family;
 use super::grammar::Token;
 use super::marks::{Enclosure, is_name};
 
-/// The most enclosures that may be open at once. In a text with more of them nothing is called.
+/// Maximum number of open enclosures. Beyond it, everything that follows is quoted.
 const MAX_OPEN: usize = 512;
 
-/// Elements of HTML that have no end, and the tokens with which a server begins and ends a text.
+/// Void HTML elements, and special tokens that a server may leave at the start or end of a text. They enclose nothing.
 const VOID: [&str; 18] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr",
     "s", "bos", "eos", "pad", "unk",
 ];
 
-/// Names of parts that are never only spoken of: code and results.
+/// Names of code and results. Their opening mark always quotes what follows.
 const SHOWN: [&str; 8] = [
     "pre",
     "example",
@@ -37,19 +38,19 @@ const SHOWN: [&str; 8] = [
     "available_tools",
 ];
 
-/// The enclosures that are open.
+/// The open enclosures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Enclosures {
     open: Vec<Open>,
-    /// How many calls were made so far, those aside that were taken back.
+    /// The number of calls so far, without those that turned out to be quoted.
     calls: u32,
     /// Everything that follows is quoted.
     rest: bool,
-    /// Nothing but blanks and marks since the line began.
+    /// Only blanks, list markers and marks since the start of the line.
     line_of_marks: bool,
-    /// Something is open right before the next character.
+    /// Some open enclosure is [`Holds::Adjacent`].
     adjacent: bool,
-    /// What was closed since this was last asked holds the calls from this number on.
+    /// The first call that a closed enclosure quotes, until [`Enclosures::take_enclosed`].
     enclosed: Option<u32>,
 }
 
@@ -57,25 +58,25 @@ pub(super) struct Enclosures {
 struct Open {
     what: Enclosure,
     holds: Holds,
-    /// How many calls were made before it.
+    /// The number of calls before it.
     calls: u32,
-    /// How often it was opened.
+    /// The number of equal opening marks that this entry stands for.
     times: u32,
-    /// It was opened by what began last and may be a call.
+    /// Opened inside the form that began last, which may be a call.
     in_form: bool,
 }
 
-/// What an enclosure holds when it is never closed.
+/// What an enclosure quotes even if it is never closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Holds {
     Nothing,
-    /// What follows on this line without other text between; `line`: the line began with it.
+    /// What follows on this line without other text in between. `line`: its mark begins the line.
     Adjacent {
         line: bool,
     },
-    /// All that follows, up to the end of what it stands in.
+    /// Everything up to the end of the surrounding enclosure.
     Rest,
-    /// All that follows.
+    /// Everything.
     Everything,
 }
 
@@ -84,34 +85,34 @@ impl Enclosures {
         Self { open: Vec::new(), calls: 0, rest: false, line_of_marks: true, adjacent: false, enclosed: None }
     }
 
-    /// Whether a call here is quoted for certain, whatever follows.
+    /// Whether a call here is quoted, regardless of what follows.
     pub(super) fn holds_call(&self) -> bool {
         self.rest || self.open.iter().any(|open| open.holds != Holds::Nothing)
     }
 
-    /// Whether the next character of a line matters.
+    /// Whether the next character may change the state. If not, a run of plain text can be skipped.
     pub(super) fn is_watching(&self) -> bool {
         self.line_of_marks || self.adjacent
     }
 
-    /// Whether nothing but blanks and marks stands before this place on its line.
+    /// Whether only blanks, list markers and marks precede this position on its line.
     pub(super) fn is_line_of_marks(&self) -> bool {
         self.line_of_marks
     }
 
-    /// What begins here may be a call.
+    /// Begins a form that may be a call.
     pub(super) fn begin_form(&mut self) {
         for open in &mut self.open {
             open.in_form = false;
         }
     }
 
-    /// A call was made.
+    /// Counts a call.
     pub(super) fn call_made(&mut self) {
         self.calls += 1;
     }
 
-    /// What last began and might have been a call is one that cannot be read: what it opened does not enclose it.
+    /// Counts the current form as a malformed call. Marks inside it do not enclose it.
     pub(super) fn call_broken(&mut self) {
         self.calls += 1;
         for open in self.open.iter_mut().filter(|open| open.in_form) {
@@ -119,7 +120,7 @@ impl Enclosures {
         }
     }
 
-    /// A mark opens `what`; `begins_line`: only blanks and marks stand before it.
+    /// Opens `what`. `begins_line`: only blanks, list markers and marks precede its mark on the line.
     pub(super) fn open(&mut self, what: Enclosure, begins_line: bool) {
         let holds = match &what {
             _ if self.rest => return,
@@ -132,22 +133,17 @@ impl Enclosures {
             Enclosure::Bracket(_) | Enclosure::Quotation(_) | Enclosure::Triple(_) => Holds::Nothing,
         };
         self.adjacent |= matches!(holds, Holds::Adjacent { .. });
-        let open = Open { what, holds, calls: self.calls, times: 1, in_form: true };
-        if holds == Holds::Nothing {
-            self.add_loose(open);
-        } else {
-            self.add(open);
-        }
+        self.add(Open { what, holds, calls: self.calls, times: 1, in_form: true });
     }
 
-    /// Whether something was closed, since this was last asked, that calls stand in: from which number on.
+    /// Returns the first call that enclosures closed since the last use of this function quote, if any.
     pub(super) fn take_enclosed(&mut self) -> Option<u32> {
         self.enclosed.take()
     }
 
-    /// A mark closes `what`. If calls stand in it, they are quoted.
+    /// Closes `what`. The calls inside it are quoted.
     pub(super) fn close(&mut self, what: &Enclosure) {
-        // Each paragraph of a quotation may open it again; it is closed once.
+        // Each paragraph of a quotation may repeat the opening mark; one mark closes all.
         let is_quotation = matches!(what, Enclosure::Quotation(_));
         let mut all = self.open.iter();
         let is_it = |open: &Open| open.what == *what;
@@ -161,7 +157,7 @@ impl Enclosures {
         } else {
             self.open.remove(at);
         }
-        // What was opened in it and not closed ends with it, unless the marks are crossed.
+        // Unclosed enclosures inside it no longer quote what follows, except those that always do.
         for inner in self.open.iter_mut().skip(at) {
             if inner.holds != Holds::Everything {
                 inner.holds = Holds::Nothing;
@@ -181,17 +177,17 @@ impl Enclosures {
         self.open.iter().any(|open| open.what == *what)
     }
 
-    /// The message of another role begins: nothing that follows is the model's own.
+    /// Another role's message begins. Everything that follows is quoted.
     pub(super) fn quote_rest(&mut self) {
         self.rest = true;
     }
 
-    /// Takes a character that belongs to no mark.
+    /// Reads a character outside marks.
     pub(super) fn text(&mut self, ch: char) {
         if ch.is_whitespace() {
             return;
         }
-        // Bullets and numbers begin a line as well as blanks do.
+        // List markers and similar characters count as the start of the line.
         let begins_line = ch.is_ascii_digit() || matches!(ch, '-' | '*' | '+' | '.' | ')' | '#' | '>');
         if !(self.line_of_marks && begins_line) {
             self.line_of_marks = false;
@@ -199,18 +195,19 @@ impl Enclosures {
         self.end_adjacent(|_| Holds::Nothing);
     }
 
-    /// A line begins.
+    /// Begins a line.
     pub(super) fn begin_line(&mut self) {
         self.line_of_marks = true;
         self.end_adjacent(|line| if line { Holds::Rest } else { Holds::Nothing });
     }
 
-    /// A paragraph ends: an apostrophe that looked like the start of a quotation was none.
+    /// Ends a paragraph. Drops open single quotation marks: they were probably apostrophes.
     pub(super) fn end_paragraph(&mut self) {
         self.open.retain(|open| !matches!(open.what, Enclosure::Quotation('\'' | '’' | '›')));
     }
 
-    /// All before was the model's thinking: what was opened there is not closed by what it says.
+    /// Everything so far was the model's reasoning. The enclosures opened there quote a later call only if they are closed
+    /// after it.
     pub(super) fn end_reasoning(&mut self) {
         self.rest = false;
         self.adjacent = false;
@@ -219,37 +216,31 @@ impl Enclosures {
         }
     }
 
+    /// Ends the adjacency of all enclosures. `holds` returns what each of them quotes from here on, given its `line`.
     fn end_adjacent(&mut self, holds: impl Fn(bool) -> Holds) {
         if !std::mem::take(&mut self.adjacent) {
             return;
         }
-        let mut at = self.open.len();
-        while let Some(before) = at.checked_sub(1) {
-            at = before;
-            let Some(open) = self.open.get_mut(at) else { break };
-            let Holds::Adjacent { line } = open.holds else { continue };
+        let end = |open: &mut Open| {
+            let Holds::Adjacent { line } = open.holds else { return false };
             open.holds = holds(line);
-            if open.holds == Holds::Nothing {
-                let open = self.open.remove(at);
-                self.add_loose(open);
-            }
-        }
+            open.holds == Holds::Nothing
+        };
+        let mentioned: Vec<Open> = self.open.extract_if(.., end).collect();
+        mentioned.into_iter().for_each(|open| self.add(open));
     }
 
-    /// Of marks that are only spoken of, those that are alike are counted.
-    fn add_loose(&mut self, new: Open) {
-        let alike = self
-            .open
-            .iter_mut()
-            .rfind(|open| open.what == new.what && open.holds == new.holds && open.calls == new.calls);
-        match alike {
-            Some(open) => open.times = open.times.saturating_add(1),
-            None => self.add(new),
-        }
-    }
-
+    /// Adds an enclosure. Equal ones that quote nothing share one entry.
     fn add(&mut self, new: Open) {
-        if self.open.len() < MAX_OPEN {
+        let equal = self.open.iter_mut().rfind(|open| {
+            new.holds == Holds::Nothing
+                && open.holds == new.holds
+                && open.calls == new.calls
+                && open.what == new.what
+        });
+        if let Some(open) = equal {
+            open.times = open.times.saturating_add(1);
+        } else if self.open.len() < MAX_OPEN {
             self.open.push(new);
         } else {
             self.rest = true;
@@ -257,7 +248,7 @@ impl Enclosures {
     }
 }
 
-/// Whether a mark belongs to a form that models mark as calls: it encloses no call of another family.
+/// Whether the tag is part of a family's marked form. Such tags do not enclose another family's calls.
 pub(super) fn is_wrapper(what: &Enclosure) -> bool {
     static NAMES: LazyLock<HashSet<(char, String)>> = LazyLock::new(wrappers);
     match what {
@@ -267,7 +258,7 @@ pub(super) fn is_wrapper(what: &Enclosure) -> bool {
     }
 }
 
-/// The names of the tags in all such forms, each with the character that begins it.
+/// Returns the tag names in all marked forms, each with its opening character.
 fn wrappers() -> HashSet<(char, String)> {
     let forms = Family::ALL.iter().map(|family| family.form()).filter(|form| form.marked);
     let tokens = forms.flat_map(|form| form.steps).flat_map(|step| step.next);
@@ -290,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_closed_after_a_call_takes_it_back() {
+    fn an_enclosure_closed_after_a_call_quotes_it() {
         let mut enclosures = Enclosures::new();
         enclosures.call_made();
         enclosures.open(element("a"), false);
@@ -307,10 +298,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_closed_holds_what_it_was_opened_for() {
+    fn an_unclosed_enclosure_quotes_by_its_position() {
         let mut enclosures = Enclosures::new();
         enclosures.open(element("a"), false);
-        assert!(enclosures.holds_call(), "right before the call");
+        assert!(enclosures.holds_call(), "directly before the call");
         enclosures.begin_line();
         assert!(!enclosures.holds_call());
         enclosures.open(element("a"), true);
@@ -319,11 +310,11 @@ mod tests {
         enclosures.open(element("p"), true);
         enclosures.begin_line();
         enclosures.close(&element("a"));
-        assert!(!enclosures.holds_call(), "ended with the element around it");
+        assert!(!enclosures.holds_call(), "closed with the surrounding element");
     }
 
     #[test]
-    fn the_marks_of_families_enclose_nothing() {
+    fn tags_of_families_are_wrappers() {
         for name in ["tool_call", "function_calls", "toolcall", "minimax:tool_call", "function"] {
             assert!(is_wrapper(&element(name)), "{name}");
         }
@@ -334,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn many_of_a_kind_take_no_room() {
+    fn equal_enclosures_share_one_entry() {
         let mut enclosures = Enclosures::new();
         for _ in 0..100_000 {
             enclosures.open(element("string"), false);

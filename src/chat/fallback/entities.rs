@@ -1,11 +1,12 @@
-//! Character references of HTML: `&lt;`, `&#60;`, `&#x3c;`, `&amp;lt;`.
+//! HTML character references: `&lt;`, `&#60;`, `&#x3c;`, `&amp;lt;`.
 
 use serde::{Deserialize, Serialize};
 
-/// Length of the longest known reference without its ampersand and semicolon, in bytes; of a number it is enough.
+/// Maximum length of a reference without `&` and `;`, in bytes. Fits every known name and every numeric reference
+/// without many leading zeros.
 const MAX_NAME: usize = 9;
 
-/// Returns the character that `name` refers to, without `&` and `;`.
+/// Returns the character for the reference `name`, given without `&` and `;`. `None` if the name is unknown.
 pub(crate) fn entity(name: &str) -> Option<char> {
     if let Some(number) = name.strip_prefix('#') {
         let hexadecimal = number.strip_prefix(['x', 'X']);
@@ -42,33 +43,33 @@ pub(crate) fn entity(name: &str) -> Option<char> {
     })
 }
 
-/// Replaces character references by what they refer to, character by character.
+/// A streaming decoder of character references. Decodes repeatedly escaped references (`&amp;lt;`) completely.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct EntityReader {
-    /// What was read after an ampersand.
+    /// The text after `&`; `None` outside a reference.
     name: Option<String>,
 }
 
-/// The text that one more character completes.
+/// The result of one more character.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
-    /// A reference is being read.
+    /// No output yet: inside a possible reference.
     Nothing,
-    /// The character as it is written.
+    /// A literal character.
     Plain(char),
-    /// The character that a reference stands for.
+    /// The character of a decoded reference.
     Referred(char),
-    /// An ampersand and text that is not a reference, then the character.
+    /// Not a reference: `&`, then this text, then this character.
     Unread(String, char),
 }
 
 impl EntityReader {
-    /// Whether no reference is being read.
+    /// Whether the reader is outside a reference.
     pub(super) fn is_idle(&self) -> bool {
         self.name.is_none()
     }
 
-    /// Takes one character.
+    /// Reads one character.
     pub(super) fn push(&mut self, ch: char) -> Decoded {
         let Some(name) = &mut self.name else {
             if ch == '&' {
@@ -83,7 +84,7 @@ impl EntityReader {
         }
         let read = std::mem::take(name);
         match entity(&read).filter(|_| ch == ';') {
-            // Written over twice: what it stands for begins a reference.
+            // Escaped twice: the decoded `&` begins another reference.
             Some('&') => Decoded::Nothing,
             Some(referred) => {
                 self.name = None;
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_replaced() {
+    fn references_are_decoded() {
         for (text, plain) in [
             ("a &lt;b&gt; c", "a <b> c"),
             ("&#60;&#x3C;&amp;lt;&amp;amp;gt;", "<<<>"),

@@ -1,14 +1,14 @@
-//! Marks that open or close a part of a text: tags of HTML and XML, CDATA, comments, environments of LaTeX, `[name]`, and
-//! the markers with which chat templates begin the message of a role.
+//! Reads the marks that open or close a part of a text: HTML and XML tags, CDATA, comments, LaTeX environments, `[name]`,
+//! and the markers that begin a role's message in chat templates.
 //!
-//! The reader knows syntax only; what a mark encloses is for `enclosures` to decide. It never looks back.
+//! The reader handles syntax only and never looks back. `enclosures` decides what a mark encloses.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest name that is told from others, in bytes; of a longer one its beginning.
+/// Maximum length of a name, in bytes. Longer names are truncated.
 const MAX_NAME: usize = 64;
 
-/// A part of a text that has an opening and a closing mark.
+/// A part of a text between an opening and a closing mark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Enclosure {
     /// `<name …>` to `</name>`.
@@ -21,24 +21,24 @@ pub(super) enum Enclosure {
     Comment,
     /// `<![CDATA[` to `]]>`.
     CData,
-    /// A quotation that this character closes.
+    /// A quotation, given by its closing character.
     Quotation(char),
-    /// Three of these characters to the next three.
+    /// Three of these characters to the next three: `'''`.
     Triple(char),
 }
 
-/// What one more character ended.
+/// A complete mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mark {
     Open(Enclosure),
     Close(Enclosure),
-    /// The message of another role than the model's begins.
+    /// Begins a message of a role other than the model's.
     ForeignRole,
-    /// A mark that encloses nothing.
+    /// Encloses nothing.
     Neutral,
 }
 
-/// Reads marks, character by character.
+/// A streaming reader of marks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MarkReader {
     reading: Reading,
@@ -49,15 +49,15 @@ pub(super) struct MarkReader {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Reading {
     Nothing,
-    /// `<` or `[`.
+    /// After `<` or `[`.
     Begun(char),
-    /// The name of a tag that began with `<` or `[`.
+    /// In the name of a tag. `bracket`: it began with `[`. `close`: it is a closing tag.
     Name {
         bracket: bool,
         close: bool,
         name: String,
     },
-    /// The rest of a tag: whether it ends with a slash so far, whether its line ended with the last character.
+    /// After the name of a tag. `slash`: the last character was `/`. `line_end`: only blanks since the line break.
     Attributes {
         bracket: bool,
         close: bool,
@@ -65,23 +65,23 @@ enum Reading {
         slash: bool,
         line_end: bool,
     },
-    /// `<|name`, `[|name`
+    /// In a special token: `<|name`, `[|name`.
     Special {
         name: String,
     },
-    /// The role that follows a marker.
+    /// In the role name after a marker.
     Role {
         word: String,
     },
-    /// `<!`
+    /// After `<!`.
     Declaration {
         read: String,
     },
-    /// `\name`
+    /// In a LaTeX command: `\name`.
     Command {
         name: String,
     },
-    /// `\begin{name`
+    /// In the name of an environment: `\begin{name`, `\end{name`.
     Environment {
         close: bool,
         name: String,
@@ -93,17 +93,17 @@ impl MarkReader {
         Self { reading: Reading::Nothing, tail: (None, None) }
     }
 
-    /// Whether the next characters belong to a mark that has begun.
+    /// Whether the reader is outside a mark.
     pub(super) fn is_idle(&self) -> bool {
         self.reading == Reading::Nothing
     }
 
-    /// Forgets what was read of a mark.
+    /// Discards an incomplete mark.
     pub(super) fn clear(&mut self) {
         *self = Self::new();
     }
 
-    /// Takes a run of characters that begin and end no mark.
+    /// Skips characters that neither begin nor end a mark.
     pub(super) fn skip(&mut self, run: &str) {
         let mut last = run.chars().rev();
         if let Some(ch) = last.next() {
@@ -111,7 +111,7 @@ impl MarkReader {
         }
     }
 
-    /// Takes one character; what it ends.
+    /// Reads one character. Returns the mark that it completes.
     pub(super) fn push(&mut self, ch: char) -> Option<Mark> {
         let tail = self.tail;
         self.tail = (tail.1, Some(ch));
@@ -233,7 +233,7 @@ impl MarkReader {
                     Reading::Attributes { bracket, close, name, slash: ch == '/', line_end: false };
                 None
             }
-            // A link's text may be of several words.
+            // Not in brackets: the text of a link may have several words.
             _ if ch.is_whitespace() && !bracket => {
                 let line_end = ch == '\n';
                 self.reading = Reading::Attributes { bracket, close, name, slash: false, line_end };
@@ -255,7 +255,7 @@ impl MarkReader {
             '>' if !bracket => self.element(close, name),
             ']' if bracket => Some(tag(close, Enclosure::Bracket(name))),
             _ if ch == if bracket { '[' } else { '<' } => self.begin(ch),
-            // No tag goes on after an empty line.
+            // An empty line ends an incomplete tag.
             '\n' if line_end || bracket => None,
             _ => {
                 let line_end = ch == '\n' || (line_end && ch.is_whitespace());
@@ -266,7 +266,7 @@ impl MarkReader {
     }
 
     fn element(&mut self, close: bool, name: String) -> Option<Mark> {
-        // Gemma's `<start_of_turn>`; of one word it is an element like others.
+        // Gemma's `<start_of_turn>`. A marker of one word, such as `<start>`, is an ordinary element.
         if !close && name.contains('_') && role_marker(&name) == RoleMarker::Begins {
             self.reading = Reading::Role { word: String::new() };
             return None;
@@ -286,7 +286,7 @@ impl MarkReader {
     }
 }
 
-/// Whether a tag's name may hold this character; it begins with a letter.
+/// Whether a tag name may contain this character after its first letter.
 pub(super) fn is_name(ch: char) -> bool {
     ch.is_alphanumeric() || matches!(ch, '_' | '-' | '.' | ':')
 }
@@ -303,19 +303,19 @@ fn add(name: &mut String, ch: char) {
 
 #[derive(Debug, PartialEq, Eq)]
 enum RoleMarker {
-    /// The role follows.
+    /// Begins a message; the role follows.
     Begins,
-    /// It is the marker of a role other than the model's.
+    /// Names a role other than the model's.
     Foreign,
     Other,
 }
 
-/// Reads the name of a special token: `im_start`, `start_header_id`, `start_of_role`; `user`, `USER_TOKEN`, `im_system`.
+/// Classifies a special token by its name: `im_start`, `start_header_id`, `start_of_role`, `user`, `USER_TOKEN`, `im_system`.
 fn role_marker(name: &str) -> RoleMarker {
     let name = name.to_ascii_lowercase();
     let mut begins = false;
     let mut rest = Vec::new();
-    for word in name.split(|ch: char| !ch.is_alphanumeric() || ch == '▁').filter(|word| !word.is_empty()) {
+    for word in name.split(|ch: char| !ch.is_alphanumeric()).filter(|word| !word.is_empty()) {
         match word {
             "start" | "begin" | "header" | "turn" | "role" => begins = true,
             "im" | "of" | "id" | "token" => {}
@@ -331,7 +331,7 @@ fn role_marker(name: &str) -> RoleMarker {
     }
 }
 
-/// Whether a marker is followed by the model's role, or by none.
+/// Whether the role after a marker is the model's, or missing.
 fn is_own_role(word: &str) -> bool {
     ["", "assistant", "model", "ai", "bot", "agent"].iter().any(|own| word.eq_ignore_ascii_case(own))
 }
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_of_roles() {
+    fn role_markers_are_read() {
         for text in [
             "<|im_start|>user\n",
             "<|im_start|>system ",

@@ -1,76 +1,71 @@
-//! Quotation marks of one paragraph, in the ways of several languages.
+//! Tracks the quotation marks of one paragraph, in the styles of several languages.
 //!
-//! A quotation that is open when its paragraph ends, and those in single marks, which may be apostrophes, quote only once
-//! they are closed: they are `enclosures` from there on.
+//! An open quotation in double marks quotes what follows up to the end of its paragraph. At the end of the paragraph it
+//! becomes an enclosure (`enclosures`), which quotes a call only when it is closed. A quotation in single marks is an
+//! enclosure from its start, because the mark may be an apostrophe.
 
 use serde::{Deserialize, Serialize};
 
 use super::enclosures::Enclosures;
 use super::marks::Enclosure;
 
-/// What quotation marks say of the place where the next character stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The open quotations at the current position.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)] // independent facts of a position, not a state machine
 pub(super) struct Quotations {
     straight: bool,
     curly: bool,
-    /// „ is open.
+    /// A quotation that `„` opened.
     low: bool,
     guillemets: bool,
     corners: bool,
-    /// A single mark just read that closes a quotation, unless a letter follows: then it is an apostrophe.
+    /// The single mark just read. It closes a quotation, unless a letter or digit follows: then it is an apostrophe.
     apostrophe: Option<char>,
-    /// Straight marks just read: which, and how many.
-    run: (char, u8),
+    /// The straight marks just read: the character and its count.
+    run: Option<(char, u8)>,
 }
 
 impl Quotations {
     pub(super) fn new() -> Self {
-        Self {
-            straight: false,
-            curly: false,
-            low: false,
-            guillemets: false,
-            corners: false,
-            apostrophe: None,
-            run: ('"', 0),
-        }
+        Self::default()
     }
 
-    /// Whether a quotation is open.
+    /// Whether a quotation in double marks is open.
     pub(super) fn is_open(&self) -> bool {
         self.straight || self.curly || self.low || self.guillemets || self.corners
     }
 
-    /// Whether the next character decides nothing.
+    /// Whether no mark waits for the character after it.
     pub(super) fn is_idle(&self) -> bool {
-        self.apostrophe.is_none() && self.run.1 == 0
+        self.apostrophe.is_none() && self.run.is_none()
     }
 
-    /// Decides on marks just read, now that `ch` follows them; `is_mark`: it may be a mark itself.
+    /// Resolves the marks just read, given the next character `ch`. `is_mark`: `ch` itself may be a quotation mark.
     pub(super) fn settle(&mut self, ch: char, is_mark: bool, enclosures: &mut Enclosures) {
         if let Some(mark) = self.apostrophe.take().filter(|_| !ch.is_alphanumeric()) {
             enclosures.close(&Enclosure::Quotation(mark));
         }
         let is_straight = is_mark && matches!(ch, '"' | '\'');
-        let (mark, length) = self.run;
-        if is_straight && mark == ch {
-            self.run.1 = length.saturating_add(1);
-            return;
-        }
-        if length == 3 {
-            let triple = Enclosure::Triple(mark);
-            if enclosures.is_open(&triple) {
-                enclosures.close(&triple);
-            } else {
-                enclosures.open(triple, false);
+        match self.run {
+            Some((mark, length)) if is_straight && mark == ch => {
+                self.run = Some((mark, length.saturating_add(1)));
+                return;
             }
+            Some((mark, 3)) => {
+                let triple = Enclosure::Triple(mark);
+                if enclosures.is_open(&triple) {
+                    enclosures.close(&triple);
+                } else {
+                    enclosures.open(triple, false);
+                }
+            }
+            Some(_) | None => {}
         }
-        self.run = if is_straight { (ch, 1) } else { ('"', 0) };
+        self.run = is_straight.then_some((ch, 1));
     }
 
-    /// Takes a character that may be a mark. Where one language ends a quotation with the mark that begins one in another, the
-    /// character before it tells.
+    /// Reads a character that may be a mark. Some marks open a quotation in one language and close it in another; then the
+    /// previous character decides.
     pub(super) fn push(&mut self, ch: char, previous: Option<char>, enclosures: &mut Enclosures) {
         let is_open = |mark| enclosures.is_open(&Enclosure::Quotation(mark));
         let opens = match previous {
@@ -79,7 +74,7 @@ impl Quotations {
         };
         let (mut begun, mut ended) = (None, None);
         match ch {
-            // After a digit it is an inch mark, unless it closes a quotation.
+            // An inch mark after a digit, unless a quotation is open.
             '"' if self.straight => self.straight = false,
             '"' if previous.is_some_and(char::is_numeric) => {}
             '"' if !opens && is_open('"') => ended = Some('"'),

@@ -1,7 +1,8 @@
-//! Every call that stands in a text, whoever wrote it and however it is quoted: as JSON anywhere in it, in the strings of
-//! that JSON, in any family's form, escaped for JSON or HTML.
+//! Finds every call in a text, quoted or not: JSON objects anywhere, strings inside that JSON, every family's form, and
+//! text that is escaped for JSON or HTML.
 //!
-//! The time is linear in the text: a failed attempt to read an object ends at serde's depth limit.
+//! Runs in linear time: `serde_json` limits the nesting, so only a limited number of failed attempts to parse an object
+//! can read the same byte.
 
 use serde_json::{Map, Value};
 
@@ -9,10 +10,10 @@ use super::decode::call_of;
 use super::entities::{Decoded, EntityReader};
 use super::{Piece, Scanner, TextCall};
 
-/// How often a text in a text is searched: strings in JSON, escapes over escapes.
+/// Maximum depth of texts inside texts: strings in JSON, repeated escapes.
 const MAX_LEVELS: u32 = 4;
 
-/// Calls `found` with each call that stands in `text`, some of them more than once.
+/// Calls `found` for each call in `text`. Reports some calls more than once.
 pub fn calls_in(text: &str, found: &mut impl FnMut(&TextCall)) {
     search(text, MAX_LEVELS, found);
 }
@@ -48,15 +49,15 @@ fn in_forms(text: &str, found: &mut impl FnMut(&TextCall)) {
         if taken == 0 {
             taken = ch.len_utf8();
             scanner.push(ch, &mut pieces);
-            take(&mut pieces, found);
+            report(&mut pieces, found);
         }
         rest = rest.get(taken..).unwrap_or_default();
     }
     scanner.finish(&mut pieces);
-    take(&mut pieces, found);
+    report(&mut pieces, found);
 }
 
-fn take(pieces: &mut Vec<Piece>, found: &mut impl FnMut(&TextCall)) {
+fn report(pieces: &mut Vec<Piece>, found: &mut impl FnMut(&TextCall)) {
     for piece in pieces.drain(..) {
         if let Piece::Candidate(candidate) = piece {
             candidate.calls.iter().for_each(&mut *found);
@@ -84,13 +85,13 @@ fn in_value(value: &Value, levels: u32, found: &mut impl FnMut(&TextCall)) {
 }
 
 fn in_string(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
-    // Every form has one of these, or a reference in its place.
+    // Every form contains one of these characters or a character reference.
     if text.contains(['{', '<', '[', '(', '&']) {
         search(text, levels, found);
     }
 }
 
-/// `text` with one level of JSON's escapes read, and all of HTML's.
+/// Decodes one level of JSON escapes and all levels of HTML escapes.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut entities = EntityReader::default();
@@ -110,7 +111,7 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// The character that the rest of an escape stands for; `None`: it cannot be read.
+/// Decodes an escape after its backslash. Returns `None` for an invalid one.
 fn escaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
     match chars.next()? {
         'n' => Some('\n'),
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_found_wherever_they_stand() {
+    fn calls_are_found_everywhere() {
         let call = r#"{"name": "look", "arguments": {"q": "x"}}"#;
         let in_json = serde_json::json!({"a": [{"b": format!("say {call}")}]}).to_string();
         for text in [
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_linear_time() {
+    fn search_takes_linear_time() {
         for unit in
             ["{\"a\":", "{", "{\"a\":[1,", "{\"", "\\\"{", "&amp;{", "<tool_call>{", "{\"a\":{}}", "\"{\\\""]
         {

@@ -1,7 +1,8 @@
-//! `[TOOL_REQUEST]{"name": …, "arguments": {…}}[END_TOOL_REQUEST]`: what LM Studio teaches models whose template knows no
-//! tools. `[TOOL_CALL] {…} [/TOOL_CALL]` is written by models that were shown Mistral's marks.
+//! `[TOOL_REQUEST]{"name": …, "arguments": {…}}[END_TOOL_REQUEST]`: the format that LM Studio prompts for when a model's
+//! chat template has no tool support. Models that were trained on Mistral's markers also write
+//! `[TOOL_CALL] {…} [/TOOL_CALL]`.
 //!
-//! Source: LM Studio's page on tool use ("default tool use support"), November 2026.
+//! Source: LM Studio documentation, tool use, "default tool use support" (November 2026).
 
 use super::json_calls;
 use crate::chat::fallback::grammar::{DONE, Form, Place};
