@@ -17,7 +17,7 @@ pub(super) enum Ending {
     Open,
     /// `[DONE]`, a JSON body that is whole, or an event that says that the reply is over.
     Done,
-    /// The body was cut, or the server called the reply incomplete; why.
+    /// The body was cut, or the server reported the reply as incomplete: the cause.
     Cut(&'static str),
 }
 

@@ -1,16 +1,16 @@
 //! The arguments of one call, as text → objects.
 //!
-//! In: what a server sent as the arguments, whole or cut off. Out: one object as a rule, several where a server glues calls
-//! together, or why it is none.
+//! In: the text that a server sent as the arguments, complete or cut off. Out: usually one object; several when a server
+//! concatenates calls; or why the text is not an object.
 
 use serde_json::{Deserializer, Map, Value};
 
 use super::event::RawArguments;
 
-/// Most calls that one reply may make, structured or written as text. More is a model or a server run wild.
+/// Most calls that one reply may make, structured or written as text. More calls are a malfunction of the model or server.
 pub const MAX_CALLS: usize = 1_000;
 
-/// What the arguments of one slot hold.
+/// The parsed arguments of one slot.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     pub(super) objects: Vec<Map<String, Value>>,
@@ -21,7 +21,7 @@ pub(super) struct Parsed {
 }
 
 impl Parsed {
-    /// The same text for the same arguments, however they were written.
+    /// Returns a text that is equal for equal arguments, regardless of key order and layout.
     pub(super) fn canonical(&self) -> String {
         let mut text = String::new();
         for object in &self.objects {
@@ -41,7 +41,7 @@ impl Parsed {
     }
 }
 
-/// Parses the arguments of one slot: one object as a rule, several glued together at some servers.
+/// Parses the arguments of one slot: usually one object; some servers concatenate several.
 pub(super) fn parse_arguments(text: &str, empty_is_whole: bool) -> Parsed {
     let mut parsed = parse_objects(text, empty_is_whole, true);
     // `{}` ahead of the arguments is a placeholder of gateways, not a call of its own.

@@ -62,16 +62,16 @@ pub(super) struct Assembled {
     pub(super) malformed: bool,
     /// There were more calls than [`MAX_CALLS`].
     pub(super) is_cut: bool,
-    /// Calls that were left out because they are the same as an earlier one, id included.
+    /// Calls that were dropped because an earlier call has the same id, name and arguments.
     pub(super) repeated: usize,
 }
 
-/// Kinds of parts of a reply that are not read: neither text, reasoning nor calls of functions.
+/// Kinds of items in a reply that are not text, reasoning or function calls, and are not read.
 #[derive(Debug, Default)]
 pub(super) struct ForeignItems(Vec<String>);
 
 impl ForeignItems {
-    /// Adds a kind. At most eight are kept, and what does not look like a name is not repeated.
+    /// Adds a kind. At most eight are kept. One that does not look like a name is replaced by a description.
     pub(super) fn add(&mut self, kind: &str) {
         const MAX_KINDS: usize = 8;
         let is_name = (1..=64).contains(&kind.len())
@@ -178,7 +178,7 @@ impl Assembler {
     /// The reply is over. `empty_is_whole`: the server said that it ended well, so that a call without any arguments
     /// is a call of a tool that takes none; otherwise it was cut before they came.
     ///
-    /// Beside the calls: the types of entries that were passed over.
+    /// Returns the calls and the types of the entries that were not read.
     pub(super) fn finish(self, empty_is_whole: bool) -> (Assembled, Vec<String>) {
         let slots = if self.slots.is_empty() { self.legacy.into_iter().collect() } else { self.slots };
         let calls = slots.into_iter().map(|slot| (slot.id, slot.name, slot.arguments));
@@ -318,7 +318,7 @@ pub(super) fn read_calls(
     empty_is_whole: bool,
 ) -> Assembled {
     let mut assembled = Assembled::default();
-    // What was called by each id.
+    // Name and canonical arguments of the calls with each id.
     let mut by_id: HashMap<String, HashSet<(String, String)>> = HashMap::new();
     for (id, name, arguments) in calls {
         if name.is_empty() && arguments.trim().is_empty() {
@@ -327,14 +327,15 @@ pub(super) fn read_calls(
         let room = MAX_CALLS.saturating_sub(assembled.calls.len());
         let parsed = parse_arguments(&arguments, empty_is_whole);
         let mut id = id;
-        if let Some(known) = id.take() {
-            let is_new = !by_id.contains_key(&known);
-            if !by_id.entry(known.clone()).or_default().insert((name.clone(), parsed.canonical())) {
+        if let Some(known) = &id {
+            let same_id = by_id.entry(known.clone()).or_default();
+            // The first call with an id keeps it.
+            let is_first = same_id.is_empty();
+            if !same_id.insert((name.clone(), parsed.canonical())) {
                 assembled.repeated += 1;
                 continue;
             }
-            // Of calls that share an id and nothing else, the first keeps it.
-            id = is_new.then_some(known);
+            id = id.filter(|_| is_first);
         }
         assembled.truncated |= parsed.truncated;
         assembled.malformed |= parsed.malformed.is_some();

@@ -91,7 +91,7 @@ struct OpenReply {
     body_start: Vec<u8>,
     /// Events that could not be decoded and may have held a part of the reply.
     lost_frames: usize,
-    /// An event that ends with half a surrogate pair: the next may begin with the other half.
+    /// An event that ends with half a surrogate pair. The next event may begin with the other half.
     half: Option<Repaired>,
 }
 
@@ -310,8 +310,8 @@ impl OpenReply {
         }
     }
 
-    /// Reads the event that was held for the other half of a character. Where no event follows that could have had it, the
-    /// half is left out: the stream was cut inside a character.
+    /// Reads the event that was held back for the other half of a character. If no event follows that could hold it, the half
+    /// is dropped: the stream was cut inside a character.
     fn release_half(&mut self, is_followed: bool, sink: &mut Sink<'_>) {
         if let Some(before) = self.half.take() {
             let text = if is_followed { before.text } else { before.without_half() };
@@ -344,7 +344,7 @@ impl OpenReply {
         }
     }
 
-    /// What is not JSON.
+    /// Takes data that is not JSON: `[DONE]`, or a lost event.
     fn on_broken(&mut self, data: &[u8]) {
         if data.trim_ascii() == b"[DONE]" {
             self.account.ending = Ending::Done;

@@ -17,12 +17,12 @@ pub(super) struct Repaired {
 /// Half of a surrogate pair, replaced by [`REPLACEMENT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Half {
-    /// Where its replacement is, in bytes of the repaired text.
+    /// Position of its replacement in the repaired text, in bytes.
     at: usize,
     unit: u16,
 }
 
-/// What stands in the place of half a surrogate pair.
+/// Replaces half a surrogate pair.
 const REPLACEMENT: &str = "\\ufffd";
 
 impl Repaired {
@@ -31,7 +31,7 @@ impl Repaired {
         self.last_half.is_some()
     }
 
-    /// The text without that half, where nothing follows any more.
+    /// Returns the text without that half, for the last event of a stream.
     pub(super) fn without_half(mut self) -> String {
         if let Some(half) = self.last_half {
             self.text.replace_range(half.at..half.at + REPLACEMENT.len(), "");

@@ -69,8 +69,10 @@ pub(super) struct HoldBack {
     /// How many there were when the scanner began.
     before_scanner: u32,
     quoted: u32,
-    /// Calls that were found, made or not.
-    found: usize,
+    /// The candidate number of each call that was found, made or not.
+    found: Vec<u32>,
+    /// More calls were found than a reply may make.
+    is_over_limit: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,7 +93,8 @@ impl HoldBack {
             candidates: 0,
             before_scanner: 0,
             quoted: 0,
-            found: 0,
+            found: Vec::new(),
+            is_over_limit: false,
         }
     }
 
@@ -135,7 +138,7 @@ impl HoldBack {
 
     /// Whether more calls were found than a reply may make.
     pub(super) fn is_over_limit(&self) -> bool {
-        self.found > MAX_CALLS
+        self.is_over_limit || self.found.len() > MAX_CALLS
     }
 
     /// Ends the reply; what may be shown. Directives still wait for [`HoldBack::release`].
@@ -221,7 +224,7 @@ impl HoldBack {
                 Piece::Text(text) => self.text(&text, shown),
                 Piece::Candidate(candidate) => {
                     let nth = self.number();
-                    match self.judge(&candidate, judge) {
+                    match self.judge(nth, &candidate, judge) {
                         Judgement::Directive => {
                             self.queued_bytes += candidate.text.len();
                             let Candidate { text, calls } = candidate;
@@ -242,7 +245,7 @@ impl HoldBack {
                     let nth = self.number();
                     if judge.is_quoted(&excerpt) {
                         self.quoted += 1;
-                        self.found += 1;
+                        self.found.push(nth);
                     } else {
                         self.broken(nth, why, Candidate { text: excerpt, calls }, judge);
                     }
@@ -260,14 +263,14 @@ impl HoldBack {
     /// call; exit calls are kept in any case.
     fn broken(&mut self, nth: u32, why: String, mut candidate: Candidate, judge: &mut impl Judge) {
         if !candidate.calls.last().is_some_and(|broken| judge.is_exit(&broken.name)) {
-            self.found += 1;
+            self.found.push(nth);
             self.faults.push((nth, Fault::Broken(why)));
             candidate.calls.retain(|call| judge.is_exit(&call.name));
         }
         if candidate.calls.is_empty() {
             return;
         }
-        match self.judge(&candidate, judge) {
+        match self.judge(nth, &candidate, judge) {
             Judgement::Directive => {
                 let (text, calls) = (String::new(), candidate.calls);
                 self.queue.push(Waiting::Directive(Directive { nth, text, calls }));
@@ -286,25 +289,20 @@ impl HoldBack {
     /// The candidates from this number on are text.
     fn enclosed(&mut self, from: u32, shown: &mut String) {
         self.candidates = from;
-        let faults = self.faults.len();
         self.faults.retain(|(nth, _)| *nth < from);
-        self.found = self.found.saturating_sub(faults - self.faults.len());
-        let mut given_back = 0;
+        self.found.retain(|nth| *nth < from);
         for directive in self.taken.extract_if(.., |directive| directive.nth >= from) {
-            given_back += directive.calls.len();
             shown.push_str(&directive.text);
         }
         for waiting in self.queue.iter_mut().rev() {
             match waiting {
                 Waiting::Directive(directive) if directive.nth >= from => {
-                    given_back += directive.calls.len();
                     *waiting = Waiting::Text(std::mem::take(&mut directive.text));
                 }
                 Waiting::Directive(_) => break,
                 Waiting::Text(_) => {}
             }
         }
-        self.found = self.found.saturating_sub(given_back);
         // What waits begins with a directive.
         let is_directive = |waiting: &Waiting| matches!(waiting, Waiting::Directive(_));
         let first = self.queue.iter().position(is_directive).unwrap_or(self.queue.len());
@@ -317,14 +315,14 @@ impl HoldBack {
     }
 
     /// The candidate that is one too many is text.
-    fn judge(&mut self, candidate: &Candidate, judge: &mut impl Judge) -> Judgement {
-        if self.found + candidate.calls.len() > MAX_CALLS && judge.may_be_call(candidate) {
-            self.found = MAX_CALLS + 1;
+    fn judge(&mut self, nth: u32, candidate: &Candidate, judge: &mut impl Judge) -> Judgement {
+        if self.found.len() + candidate.calls.len() > MAX_CALLS && judge.may_be_call(candidate) {
+            self.is_over_limit = true;
             return Judgement::Plain;
         }
         let judgement = judge.judge(candidate);
         if judgement != Judgement::Plain {
-            self.found += candidate.calls.len();
+            self.found.extend(candidate.calls.iter().map(|_| nth));
         }
         judgement
     }

@@ -1,33 +1,36 @@
-//! From source to bytecode, in bounded time.
+//! Compiles a source to bytecode within a time limit.
 //!
-//! The compiler is C++ that nothing interrupts, and its memory is outside of a call's limit. So a source has a limit of
-//! length, a long one is compiled without the passes that take quadratic time, and it is waited for only so long. A
-//! source is compiled once in a process, by whichever of [`Compiled::contract`] and [`Compiled::bytecode`] comes first.
+//! The compiler is C++ code that cannot be interrupted, and its memory does not count towards a call's limit. So the
+//! length of a source is limited, a long source is compiled without the passes that take quadratic time, and the wait
+//! for a compilation is limited. A process compiles a source once, at the first call of [`Compiled::contract`] or
+//! [`Compiled::bytecode`].
 //!
-//! Measured with Luau 0.740 on a machine of two cores, sources of 1 MiB, 50 hostile patterns and 800 random mixtures of
-//! them: with optimisation 9 s at most, without 0.9 s. Of the passes, `foldJumps` follows each jump through those that
-//! it leads to.
+//! Measured with Luau 0.740 on a machine with two cores, sources of 1 MiB, 50 hostile patterns and 800 random mixtures
+//! of them: at most 9 s with optimization, 0.9 s without. The quadratic pass is `foldJumps`, which follows each jump
+//! through the jumps that it leads to.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
 use mlua::chunk::Compiler;
 
 use super::contract::{self, Contract, LoadProblem};
+use super::control::lock;
 use super::runner::STACK;
 use super::{MAX_SOURCE, error};
 
-/// How long a source may take to compile.
+/// Time limit of one compilation.
 pub(super) const COMPILE_LIMIT: Duration = Duration::from_secs(5);
-/// Most times that the word `function` may occur in a source: Luau compiles functions in quadratic time.
+/// Maximum number of times that the word `function` may occur in a source: compile time is quadratic in the functions.
 const MAX_FUNCTIONS: usize = 5_000;
-/// Longest source, in bytes, that is compiled with optimisation, and on the thread that asks: 31 ms at most.
+/// Maximum length, in bytes, of a source that is compiled with optimization and on the caller's thread: at most 31 ms.
 const SHORT: usize = 64 << 10;
-/// Most compilations that are left to themselves at a time.
-const MAX_LEFT: usize = 4;
+/// Maximum number of compilations at a time on threads of their own, abandoned ones included.
+const MAX_RUNNING: usize = 4;
 
-/// What becomes of one source.
+/// The cached results for one source.
 #[derive(Default)]
 pub(super) struct Compiled {
     bytecode: OnceLock<Result<Arc<[u8]>, LoadProblem>>,
@@ -35,12 +38,12 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
-    /// The bytecode of `source`, which messages call `file`.
+    /// Returns the bytecode of `source`, which messages name `file`.
     pub(super) fn bytecode(&self, file: &str, source: &[u8]) -> Result<Arc<[u8]>, LoadProblem> {
         self.bytecode.get_or_init(|| compile(file, source).map(Arc::from)).clone()
     }
 
-    /// What `source` returns and uses. In a process that has its scripts compiled by others, one of them tells.
+    /// Returns what `source` returns and uses. In a process that compiles no scripts itself, a child process reports it.
     pub(super) fn contract(&self, file: &str, source: &[u8]) -> Result<&Contract, &LoadProblem> {
         let check = || {
             #[cfg(unix)]
@@ -88,7 +91,10 @@ fn compile(file: &str, source: &[u8]) -> Result<Vec<u8>, LoadProblem> {
     })
 }
 
-/// Compiles `text` with optimisation of this `level`; the compiler's words where it does not.
+/// Compiles `text` with optimization level `level`.
+///
+/// # Errors
+/// The compiler's message.
 fn optimized(level: u8, text: &str) -> Result<Vec<u8>, String> {
     let compiler = Compiler::new().set_optimization_level(level).set_debug_level(2);
     compiler.compile(text).map_err(|error| match error {
@@ -97,38 +103,70 @@ fn optimized(level: u8, text: &str) -> Result<Vec<u8>, String> {
     })
 }
 
-/// What is wrong with a source that reached its limit.
+/// Returns the error for a source that reached [`COMPILE_LIMIT`].
 pub(super) fn late(file: &str) -> LoadProblem {
     let message = format!("the script takes longer than {} s to compile", COMPILE_LIMIT.as_secs());
     LoadProblem { file: file.to_owned(), line: None, message }
 }
 
-/// Compilations that nobody waits for any more.
-static LEFT: AtomicUsize = AtomicUsize::new(0);
+/// The compilations on threads of their own.
+struct Running {
+    /// All of them: at most [`MAX_RUNNING`].
+    all: usize,
+    /// Those that reached their time limit and have not ended.
+    abandoned: usize,
+}
 
-/// The result of `work`, which runs on a thread of its own; `None` when it takes longer than `limit`, and then it is left
-/// to itself, or when too many others were.
+static RUNNING: Mutex<Running> = Mutex::new(Running { all: 0, abandoned: 0 });
+/// Notified when [`RUNNING`] changes.
+static CHANGED: Condvar = Condvar::new();
+
+/// Runs `work` on its own thread, if necessary after another compilation has ended, and returns its result. Returns
+/// `None` when `work` panics or takes longer than `limit`, in which case its thread is abandoned, and when the maximum
+/// number of threads is abandoned already.
 fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    if LEFT.load(Ordering::Acquire) >= MAX_LEFT {
+    let running = lock(&RUNNING);
+    let is_full = |running: &mut Running| running.all >= MAX_RUNNING && running.abandoned < MAX_RUNNING;
+    let mut running = CHANGED.wait_while(running, is_full).unwrap_or_else(PoisonError::into_inner);
+    if running.all >= MAX_RUNNING {
         return None;
     }
-    // Without room for a result: it is received, or its sender knows that nobody does.
+    running.all += 1;
+    drop(running);
+    // Without a buffer: the sender learns whether the result was received.
     let (sender, receiver) = mpsc::sync_channel(0);
     let thread = std::thread::Builder::new().name(String::from("deftool-compile")).stack_size(STACK);
     let spawned = thread.spawn(move || {
-        if sender.send(work()).is_err() {
-            LEFT.fetch_sub(1, Ordering::AcqRel);
-        }
+        let is_abandoned = sender.send(catch_unwind(AssertUnwindSafe(work)).ok()).is_err();
+        ended(is_abandoned);
     });
-    spawned.ok()?;
-    let result = receiver.recv_timeout(limit).ok();
-    if result.is_none() {
-        LEFT.fetch_add(1, Ordering::AcqRel);
+    if spawned.is_err() {
+        ended(false);
+        return None;
     }
-    result
+    match receiver.recv_timeout(limit) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Timeout) => {
+            // Before the receiver is dropped, which the thread notices.
+            lock(&RUNNING).abandoned += 1;
+            CHANGED.notify_all();
+            None
+        }
+        Err(RecvTimeoutError::Disconnected) => None,
+    }
 }
 
-/// `:3: message` or `3: message` → line 3 and the message.
+fn ended(is_abandoned: bool) {
+    let mut running = lock(&RUNNING);
+    running.all -= 1;
+    if is_abandoned {
+        running.abandoned -= 1;
+    }
+    drop(running);
+    CHANGED.notify_all();
+}
+
+/// Splits `:3: message` or `3: message` into line 3 and the message.
 fn split_line(message: &str) -> (Option<usize>, &str) {
     let text = message.strip_prefix(':').unwrap_or(message);
     match text.split_once(':') {
@@ -145,9 +183,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_does_not_end_is_left_and_only_so_often() {
+    fn work_without_end_is_abandoned_and_its_threads_are_limited() {
         let (release, held) = mpsc::channel::<()>();
-        let held = Arc::new(std::sync::Mutex::new(held));
+        let held = Arc::new(Mutex::new(held));
         let endless = || {
             let held = Arc::clone(&held);
             move || {
@@ -155,14 +193,21 @@ mod tests {
             }
         };
         assert_eq!(within(Duration::from_secs(60), || 7), Some(7));
-        for _ in 0..MAX_LEFT {
-            assert_eq!(within(Duration::from_millis(1), endless()), None);
+        assert_eq!(within(Duration::from_secs(60), || -> u8 { panic!("expected by the test") }), None);
+        // All at once: no more start than may be abandoned.
+        let callers: Vec<_> = (0..3 * MAX_RUNNING)
+            .map(|_| {
+                let work = endless();
+                std::thread::spawn(move || within(Duration::from_millis(1), work))
+            })
+            .collect();
+        for caller in callers {
+            assert_eq!(caller.join().unwrap(), None);
         }
-        assert_eq!(within(Duration::from_secs(60), || 7), None, "too many are left");
+        assert_eq!(lock(&RUNNING).abandoned, MAX_RUNNING);
+        assert_eq!(within(Duration::from_secs(60), || 7), None, "too many threads are abandoned");
         drop(release);
-        while LEFT.load(Ordering::Acquire) > 0 {
-            std::thread::yield_now();
-        }
+        drop(CHANGED.wait_while(lock(&RUNNING), |running| running.all > 0).unwrap());
         assert_eq!(within(Duration::from_secs(60), || 7), Some(7));
     }
 }

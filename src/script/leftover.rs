@@ -1,9 +1,9 @@
-//! Temporary files and test folders that a killed process left behind, removed by a later one.
+//! Removes temporary files and test folders that a killed process left behind.
 //!
-//! Who makes one holds a lock on it (`flock`) until it is gone; the system gives the lock of a process back however that
-//! ends. So what has a name of ours and can be locked belongs to nobody: neither process ids, which are used again, nor times
-//! are compared. Only regular files and folders of this user are removed, no link is followed, and where the file system has
-//! no locks nothing is removed.
+//! The process that creates one holds a lock on it (`flock`) until it is removed or renamed. The system releases the lock
+//! when the process ends, for whatever reason. So an entry that matches our names and can be locked has no owner. Process
+//! IDs, which are reused, and times are not compared. Only regular files and folders of this user are removed, and links
+//! are not followed. On a file system without locks, nothing is removed.
 
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Result};
@@ -14,24 +14,24 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use super::control::lock;
 
-/// Names of temporary files: `.deftool-0123456789abcdef.tmp`.
+/// Name pattern of temporary files: `.deftool-0123456789abcdef.tmp`.
 const PREFIX: &str = ".deftool-";
 const SUFFIX: &str = ".tmp";
-/// Names of test folders: `deftool-test-PID-0123abcd`.
+/// Name pattern of test folders: `deftool-test-PID-0123abcd`.
 const TEST_PREFIX: &str = "deftool-test-";
 
-/// Most entries of a folder that are looked through.
+/// Maximum number of entries to examine in a folder.
 const MAX_ENTRIES: usize = 100_000;
-/// Most folders that are looked through by a process.
+/// Maximum number of folders that a process examines.
 const MAX_FOLDERS: usize = 1_000;
 
-/// The folders that were looked through, as device and inode.
+/// The folders that were examined, as device and inode.
 static SEEN: std::sync::Mutex<Vec<(u64, u64)>> = std::sync::Mutex::new(Vec::new());
 
-/// Makes a temporary file in `dir`, to be renamed or removed; what others left there is removed first.
+/// Creates a temporary file in `dir`, which the caller renames or removes. Removes leftover files there first.
 ///
 /// # Errors
-/// When the folder takes no new file.
+/// When no file can be created in the folder.
 pub(super) fn create(dir: &Dir) -> Result<(File, String)> {
     sweep(dir);
     let mut options = OpenOptions::new();
@@ -43,24 +43,24 @@ pub(super) fn create(dir: &Dir) -> Result<(File, String)> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(error),
         };
-        // Another process may have taken it for left behind before it was locked.
+        // Before it was locked, another process may have treated it as left behind.
         if !is_held(&file) && has_name(&file.metadata()?) {
             return Ok((file, name));
         }
     }
 }
 
-/// The same beside the file `path`; the path of the new one.
+/// Creates a temporary file in the folder of the file `path` and returns its path.
 ///
 /// # Errors
-/// When the folder takes no new file.
+/// When no file can be created in the folder.
 pub(crate) fn create_beside(path: &Path) -> Result<(File, PathBuf)> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (file, name) = create(&Dir::open_ambient_dir(folder, ambient_authority())?)?;
     Ok((file, path.with_file_name(name)))
 }
 
-/// Whether a file of this name is a temporary one of ours.
+/// Returns whether `name` is the name of one of our temporary files.
 pub(super) fn is_temporary(name: &str) -> bool {
     let number = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
     number.is_some_and(|number| number.len() == 16 && is_hex(number))
@@ -77,15 +77,15 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The path of a new test folder in `base`.
+/// Returns the path of a new test folder in `base`.
 pub(super) fn test_folder_in(base: &Path) -> PathBuf {
     base.join(format!("{TEST_PREFIX}{}-{:08x}", std::process::id(), fastrand::u32(..)))
 }
 
-/// Locks the folder that was just made at `path`.
+/// Locks the folder that was just created at `path`.
 ///
 /// # Errors
-/// When another process has taken it for left behind: it is gone, or soon will be.
+/// When another process treated the folder as left behind: it is removed, or soon will be.
 #[cfg(unix)]
 pub(super) fn hold_folder(path: &Path) -> Result<Option<File>> {
     let folder = open_folder(path)?;
@@ -100,8 +100,8 @@ pub(super) fn hold_folder(_: &Path) -> Result<Option<File>> {
     Ok(None)
 }
 
-/// Removes the test folders that killed processes left among the system's temporary files. Elsewhere than on Unix folders have
-/// no locks, and nothing is removed.
+/// Removes the test folders that killed processes left in the system's temporary directory. On systems other than Unix,
+/// folders have no locks and nothing is removed.
 #[cfg(unix)]
 pub fn remove_left_test_folders() {
     let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
@@ -111,7 +111,7 @@ pub fn remove_left_test_folders() {
         let Ok(about) = folder.metadata() else { continue };
         let is_private = std::os::unix::fs::MetadataExt::mode(&about) & 0o777 == 0o700;
         if is_private && is_own(&about) && is_unheld(&folder) && is_at(&about, &path) {
-            // Links in it are removed, not followed.
+            // Removes links in it, does not follow them.
             let _ = std::fs::remove_dir_all(&path);
         }
     }
@@ -120,7 +120,7 @@ pub fn remove_left_test_folders() {
 #[cfg(not(unix))]
 pub fn remove_left_test_folders() {}
 
-/// Removes the temporary files that killed processes left in `dir`; once in a process.
+/// Removes the temporary files that killed processes left in `dir`, once per process and folder.
 #[cfg(unix)]
 fn sweep(dir: &Dir) {
     use cap_std::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -169,7 +169,7 @@ fn open_folder(path: &Path) -> Result<File> {
     std::fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
-/// Takes the lock of `file`; whether another process has it. Where there are no locks nobody has.
+/// Tries to lock `file` and returns whether another process holds the lock. Returns `false` if locks are not supported.
 #[cfg(unix)]
 fn is_held(file: &File) -> bool {
     try_lock(file) == Err(rustix::io::Errno::WOULDBLOCK)
@@ -180,7 +180,7 @@ fn is_held(_: &File) -> bool {
     false
 }
 
-/// Takes the lock of `file`, if there are locks and no other process has it.
+/// Tries to lock `file` and returns whether this succeeded. Returns `false` if locks are not supported.
 #[cfg(unix)]
 fn is_unheld(file: &File) -> bool {
     try_lock(file).is_ok()
@@ -206,7 +206,7 @@ fn is_own(about: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(about) == rustix::process::geteuid().as_raw()
 }
 
-/// Whether the name `path` still belongs to the open file that `about` is of.
+/// Returns whether `path` still names the open file whose metadata is `about`.
 #[cfg(unix)]
 fn is_at(about: &Metadata, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -46,6 +46,7 @@ mod local;
 mod module;
 mod permission;
 mod pool;
+pub(crate) mod processes;
 mod runner;
 mod sandbox;
 mod testing;

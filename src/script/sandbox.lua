@@ -1,12 +1,13 @@
--- Runs once in every new state, before it is sealed: mends and bounds Luau's own libraries.
--- `host` holds the Rust functions it needs; it returns the guard and the function that covers a table's functions.
+-- Runs once in every new state, before the state is sealed: fixes Luau's own libraries and limits their run time.
+-- `host` holds the Rust functions that this file needs. Returns the guard and the function that covers a table's
+-- functions.
 --
--- Luau checks for a stop when code in Lua loops, calls or returns, never while code in C calls code in C: a sort with a
--- comparator in C, or `..` over operands whose `__concat` is in C, cannot be stopped. Three rules keep that short:
---   1. What calls back (`sort`, `find`, `foreach`, `foreachi`) calls functions in Lua only.
---   2. What takes longer than a moment and can be called by an operator or by `tostring`, which pass a table first, is
---      behind a function in Lua (`cover`).
---   3. What remains takes time in proportion to the memory that it reads or writes.
+-- Luau checks for a stop when Lua code loops, calls or returns, but not while C code calls C code. A sort with a
+-- comparator in C, or `..` with operands whose `__concat` is in C, cannot be stopped. Three rules limit its duration:
+--   1. A function that takes a callback (`sort`, `find`, `foreach`, `foreachi`) calls Lua functions only.
+--   2. A slow C function that an operator or `tostring` can call with a table as first argument is wrapped in a Lua
+--      function (`cover`).
+--   3. The run time of all other C functions is proportional to the memory that they read or write.
 local host = ...
 local PENDING = host.pending
 local caught, capture = host.caught, host.capture
@@ -17,7 +18,7 @@ local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yiel
 local pack, unpack = table.pack, table.unpack
 local next, rawget, rawequal, tonumber = next, rawget, rawequal, tonumber
 
--- A stop (deadline, memory, cancellation) passes through every pcall: `caught` raises it again.
+-- pcall must not catch a stop (deadline, memory limit, cancellation): `caught` raises it again.
 local function settled(ok, ...)
   if ok then
     return true, ...
@@ -35,8 +36,8 @@ _G.xpcall = function(called, handler, ...)
   end, ...))
 end
 
--- A host function that waits yields PENDING to whoever polls the call. In a script's own coroutine that yield arrives
--- here instead, and is handed on until the engine is reached.
+-- A host function that waits yields PENDING to the engine. In a script's own coroutine that yield arrives here instead
+-- and is passed on until it reaches the engine.
 local function await(co)
   local results
   repeat
@@ -71,12 +72,12 @@ function safe_coroutine.wrap(called)
   end
 end
 
--- Luau searches plain text naively and without a safepoint: 20 MB for 10 MB takes days. Long needles go to a linear
--- search.
+-- Luau's plain text search is quadratic and has no safepoint: a 10 MB pattern in a 20 MB text takes days. Long patterns
+-- use a linear search instead.
 local NEEDLE = 64
 local find, split = string.find, string.split
 
--- A class like [%w_] under * or + is tried along the whole text between two safepoints.
+-- A class such as [%w_] followed by * or + is matched along the whole text between two safepoints.
 local HEAVY = 2e8
 local function check_weight(text, pattern)
   if type(text) == "string" and type(pattern) == "string" and #text * #pattern > HEAVY then
@@ -119,7 +120,7 @@ function string.split(text, separator)
   return split(text, separator)
 end
 
--- Luau's own order compares long strings without a safepoint, and a comparator in C has none either.
+-- Neither Luau's default comparison of long strings nor a comparator in C has a safepoint.
 local sort, info = table.sort, debug.info
 local function less(one, other)
   return one < other
@@ -156,13 +157,13 @@ function table.foreachi(walked, called)
   return nil
 end
 
--- Two tables may have an `__eq`.
+-- The comparison of two tables may call `__eq`.
 local find_value = table.find
 function table.find(searched, wanted, init)
   if type(wanted) ~= "table" or type(searched) ~= "table" then
     return find_value(searched, wanted, init)
   end
-  -- Refuses what is not a position.
+  -- Raises an error for an invalid position.
   find_value({}, nil, init)
   local index = math.floor(tonumber(init) or 1)
   local value = rawget(searched, index)
@@ -185,8 +186,8 @@ function os.date(format, ...)
   return date(format, ...)
 end
 
--- table.move goes through every position that it is told, whether there is anything or not. It takes text for a number,
--- and what is not an integer of 32 bits for whatever the processor makes of it. Between two pieces is a safepoint.
+-- table.move visits every position of its range, even empty ones. It converts strings to numbers, and its conversion of
+-- a number that is not a 32-bit integer is undefined. Two pieces have a safepoint between them.
 local MOVE = 4e6
 local PIECE = 1e5
 local INTEGERS = 2 ^ 31
@@ -194,7 +195,7 @@ local move = table.move
 function table.move(from, first, last, at, into)
   local low, high, to = tonumber(first), tonumber(last), tonumber(at)
   if not (low and high and to) then
-    -- Says which of them is no number.
+    -- Raises an error that names the argument.
     return move(from, first, last, at, into)
   end
   low, high, to = math.modf(low), math.modf(high), (math.modf(to))
@@ -209,7 +210,7 @@ function table.move(from, first, last, at, into)
   if high - low < PIECE then
     return move(from, low, high, to, into)
   end
-  -- Refuses what is not a table.
+  -- Raises an error for a value that is not a table.
   local target = move(from, 1, 0, 1, into)
   if to > high or to <= low or not rawequal(target, from) then
     for start = low, high, PIECE do
@@ -224,7 +225,7 @@ function table.move(from, first, last, at, into)
   return target
 end
 
--- Out of memory is told by Luau's text alone, which no script may raise as its own: it would pass through its pcall.
+-- Luau reports that memory is exhausted by this message only. A script must not raise it: pcall would not catch it.
 _G.error = function(value, level)
   if value == "not enough memory" then
     value = "the script says: not enough memory"
@@ -232,7 +233,7 @@ _G.error = function(value, level)
   error(value, if level == 0 then 0 else (tonumber(level) or 1) + 1)
 end
 
--- The random numbers of a state go on from call to call; a call that chose where they begin has its state to itself.
+-- The random number generator of a state continues from call to call. A state whose script seeds it is not reused.
 local randomseed, spoil = math.randomseed, host.spoil
 function math.randomseed(...)
   spoil()
@@ -241,7 +242,7 @@ end
 
 _G.coroutine = safe_coroutine
 _G.debug = { traceback = debug.traceback }
--- A module runs as a function of the script's own: it may wait and fail.
+-- A module runs as a function of the script: it may wait and fail.
 local begin_module, finish_module = host.begin_module, host.finish_module
 _G.require = function(wanted)
   local is_loaded, module, path = begin_module(wanted)
@@ -254,13 +255,13 @@ for _, name in { "loadstring", "getfenv", "setfenv", "newproxy", "collectgarbage
   _G[name] = nil
 end
 
--- Functions in C that take no time to speak of, whatever they are given.
+-- C functions that are fast for all arguments.
 local quick = {}
 for _, called in { table.freeze, table.getn, table.insert, table.isfrozen, table.pack } do
   quick[called] = true
 end
 
--- Puts the functions of `covered` that are in C behind functions in Lua, whose call of them is a safepoint.
+-- Wraps the C functions of `covered` in Lua functions, whose calls are safepoints.
 local function cover(covered)
   for name, called in covered do
     if type(called) == "function" and not quick[called] and info(called, "s") == "[C]" then

@@ -203,13 +203,13 @@ impl Drive {
         self.stop(run, Some(self.total_failure()));
     }
 
-    /// Ends the request; `None`: its submitter gave it up.
+    /// Ends the request. `None`: its submitter canceled it.
     pub(super) fn stop(&self, run: &mut Run, failure: Option<Failure>) {
         let failure = self.write_stop(failure);
         run.fail(failure, self.clock.now_ms());
     }
 
-    /// As [`Drive::stop`], of a request whose reply is read: what came of it is still to be handed in.
+    /// As [`Drive::stop`], while the reply is read: the caller then passes on the end of the reply.
     pub(super) fn close(&self, run: &mut Run, failure: Option<Failure>) {
         let failure = self.write_stop(failure);
         run.close(failure, self.clock.now_ms());

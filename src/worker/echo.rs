@@ -1,8 +1,8 @@
 //! The API key spelled by a server in ways that no redaction of single reads can see: over several deltas, or by escapes
 //! that are the same letters once they are decoded.
 //!
-//! Nothing can be taken back that was shown, so the reply ends before the piece that would complete the key is shown. Every
-//! text of a server's that events, failures or warnings may hold passes here, behind [`super::key_tail`], which sees only the
+//! Text that was shown cannot be taken back, so the reply ends before the piece that would complete the key is shown. Every
+//! server text that events, failures or warnings may hold is checked here, after [`super::key_tail`], which checks only the
 //! texts of streams.
 
 use serde_json::Value;

@@ -465,8 +465,8 @@ impl Shared {
         }
     }
 
-    /// Whether the server of a stream that broke is lost, and by what; waits until that is known. `None` where the server
-    /// is not managed.
+    /// Waits until it is known whether the managed server of a broken stream is lost, and returns the loss. `None` if the
+    /// server still runs or is not managed.
     pub(super) async fn server_verdict(&self) -> Option<Failure> {
         self.server.as_ref()?.verdict().await
     }

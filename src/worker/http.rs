@@ -163,22 +163,22 @@ impl Transport for HttpTransport {
     }
 }
 
-/// What a body passes on its way: it is decompressed, then secrets are redacted.
+/// The filters of a body: it is decompressed, then secrets are redacted.
 struct Body {
     inflater: Inflater,
     redactor: Redactor,
-    /// Where it comes from, as messages name it.
+    /// The URL, as messages show it.
     url: String,
 }
 
-/// What a body's stream goes on with.
+/// The next step of a body's stream.
 enum Next {
     Read(Response, Box<Body>),
     Error(TransportError),
     End,
 }
 
-/// One step of a body's stream: what it yields, and what it goes on with.
+/// One step of a body's stream: returns the item that it yields and the next step.
 async fn read_on(next: Next) -> Option<(Result<Vec<u8>, TransportError>, Next)> {
     let (mut response, mut body) = match next {
         Next::Read(response, body) => (response, body),
@@ -186,24 +186,21 @@ async fn read_on(next: Next) -> Option<(Result<Vec<u8>, TransportError>, Next)> 
         Next::End => return None,
     };
     let read = match response.chunk().await {
-        Ok(Some(bytes)) => body.inflater.feed(bytes.to_vec()).map(Some),
-        Ok(None) => match body.inflater.finish() {
-            Ok(rest) if rest.is_empty() => Ok(None),
-            rest => rest.map(Some),
-        },
+        Ok(Some(bytes)) => body.inflater.feed(bytes.to_vec()).map(|bytes| (bytes, false)),
+        Ok(None) => body.inflater.finish().map(|bytes| (bytes, true)),
         Err(error) => {
             let error = describe_error(&error, &body.url, &body.redactor);
             return Some(body.end_with(error));
         }
     };
     match read {
-        Ok(Some(bytes)) => {
-            let bytes = body.redactor.feed(bytes);
-            Some((Ok(bytes), Next::Read(response, body)))
-        }
-        Ok(None) => {
-            let rest = body.redactor.finish();
-            (!rest.is_empty()).then_some((Ok(rest), Next::End))
+        Ok((bytes, is_last)) => {
+            let mut bytes = body.redactor.feed(bytes);
+            if !is_last {
+                return Some((Ok(bytes), Next::Read(response, body)));
+            }
+            bytes.extend(body.redactor.finish());
+            (!bytes.is_empty()).then_some((Ok(bytes), Next::End))
         }
         Err(why) => {
             let message = format!("{}: {}", body.url, body.redactor.text(&why));
@@ -213,14 +210,14 @@ async fn read_on(next: Next) -> Option<(Result<Vec<u8>, TransportError>, Next)> 
 }
 
 impl Body {
-    /// What was held back comes before the error.
+    /// Yields the bytes that were held back, then `error`.
     fn end_with(mut self, error: TransportError) -> (Result<Vec<u8>, TransportError>, Next) {
         let rest = self.redactor.cut();
         if rest.is_empty() { (Err(error), Next::End) } else { (Ok(rest), Next::Error(error)) }
     }
 }
 
-/// Decompresses the body of `response`.
+/// Returns a decoder for the body of `response`.
 pub(super) fn inflater_of(response: &Response) -> Inflater {
     let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
     let names: Vec<&str> = encodings.filter_map(|value| value.to_str().ok()).collect();

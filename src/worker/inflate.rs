@@ -1,35 +1,35 @@
 //! Decodes bodies that a server or a proxy compressed although `Accept-Encoding: identity` was sent.
 //!
-//! In: the body as it comes. Out: the decoded bytes, as soon as they can be decoded. gzip is recognized by its first two
-//! bytes, with which no other answer begins, since headers lie in both directions; deflate only by its header. A body
-//! decodes to at most [`MAX_DECODED`] bytes, and no more than a megabyte is decoded ahead of its reader's limit.
+//! Input: the body in pieces. Output: the decoded bytes, as soon as they can be decoded. gzip is detected by its first two
+//! bytes, with which no other body begins: the header can be wrong in either direction. deflate is detected by the header
+//! only. A body decodes to at most [`MAX_DECODED`] bytes, and at most one megabyte is decoded beyond the reader's limit.
 //!
-//! Source: RFC 1952, 2.3.1 (gzip); RFC 1950 (zlib), which HTTP's `deflate` is, and RFC 1951, which some servers send
-//! under that name (RFC 9110, 8.4.1.2).
+//! Source: RFC 1952, 2.3.1 (gzip); RFC 1950 (zlib), which is HTTP's `deflate`; RFC 1951, which some servers send under
+//! that name (RFC 9110, 8.4.1.2).
 
 use std::io::{self, Write};
 
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
-/// The most that one body may decode to, in bytes.
+/// Maximum size of a decoded body, in bytes.
 const MAX_DECODED: usize = 256 << 20;
-/// Compressed bytes that are decoded at a time: each may become a thousand.
+/// Number of compressed bytes to decode at a time. Each may expand to a thousand bytes.
 const STEP: usize = 1 << 10;
-/// How every gzip member begins.
+/// The first bytes of every gzip member.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Decodes one body.
+/// A decoder for one body.
 pub(super) struct Inflater {
     state: State,
     /// Whether the header names deflate.
     says_deflate: bool,
-    /// The first encoding that the header names and that is not decoded here.
+    /// The first encoding in the header that is not supported.
     unknown: Option<String>,
     decoded: usize,
 }
 
 enum State {
-    /// These bytes do not show yet what the body is.
+    /// The encoding is not known yet. Holds the bytes received so far.
     Unknown(Vec<u8>),
     Plain,
     Gzip(MultiGzDecoder<Vec<u8>>),
@@ -38,7 +38,7 @@ enum State {
 }
 
 impl Inflater {
-    /// For a body whose `Content-Encoding` is this, or empty.
+    /// Creates a decoder for a body whose `Content-Encoding` is `encoding`, which may be empty.
     pub(super) fn new(encoding: &str) -> Self {
         let names = || encoding.split(',').map(|name| name.trim().to_ascii_lowercase());
         let is_known = |name: &String| matches!(&**name, "" | "identity" | "gzip" | "x-gzip" | "deflate");
@@ -50,10 +50,10 @@ impl Inflater {
         }
     }
 
-    /// Decodes what `bytes` complete.
+    /// Decodes the next `bytes` of the body and returns all output that is complete.
     ///
     /// # Errors
-    /// When they are not what they claim to be, are encoded otherwise, or decode to too much; in a clause.
+    /// When the bytes are invalid, their encoding is not supported, or the decoded body is too long. The error is a clause.
     pub(super) fn feed(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
         if let Some(encoding) = &self.unknown {
             let encoding = crate::text::one_line(encoding.chars().take(40).collect());
@@ -94,10 +94,10 @@ impl Inflater {
         Ok(out)
     }
 
-    /// The body came to its end: returns what is left of it.
+    /// Ends the body and returns its last bytes.
     ///
     /// # Errors
-    /// When it ends before its compressed data does; in a clause.
+    /// When the compressed data is incomplete. The error is a clause.
     pub(super) fn finish(&mut self) -> Result<Vec<u8>, String> {
         let mut out = Vec::new();
         let done = match &mut self.state {
@@ -117,7 +117,7 @@ impl Inflater {
     }
 }
 
-/// What a body is that begins with these bytes; `None`: more are needed.
+/// Detects the encoding of a body from its first bytes. Returns `None` when more bytes are needed.
 fn recognize(begun: &[u8], says_deflate: bool) -> Option<State> {
     let [first, rest @ ..] = begun else { return None };
     if !says_deflate && *first != GZIP[0] {
@@ -142,7 +142,7 @@ fn take<D: Write>(
     sink: impl Fn(&mut D) -> &mut Vec<u8>,
 ) -> io::Result<Vec<u8>> {
     decoder.write_all(bytes)?;
-    // What is decoded so far is wanted now.
+    // Return all output that is decoded so far.
     decoder.flush()?;
     Ok(std::mem::take(sink(decoder)))
 }
@@ -177,7 +177,7 @@ mod tests {
         let members = [&gzip[..], &gzip[..]].concat();
         for (encoding, body, expected) in [
             ("gzip", &gzip, &text),
-            // By its first bytes alone.
+            // Detected by its first bytes.
             ("", &gzip, &text),
             ("x-gzip, identity", &members, &text.repeat(2)),
             ("deflate", &zlib.finish().unwrap(), &text),

@@ -1,84 +1,103 @@
-//! Holds back the end of a streamed reply while it may be the beginning of the API key, spelled over several deltas.
+//! Holds back the end of a streamed reply while it may be a prefix of the API key that is split over several deltas.
 //!
-//! In: the bytes of an event stream, the key already redacted where it is written in one piece. Out: the same bytes, up to
-//! the event in which a channel of text begins that could go on to be the key. When the stream is interrupted there, that
-//! beginning is removed, so that neither events nor recordings nor sessions hold a part of the key; when the key is
-//! completed, it is removed, and the reply is to be ended.
+//! In: the bytes of an event stream; the key is already redacted where one piece holds all of it. Out: the same bytes, up to
+//! the first event that holds the start of such a prefix. If the stream is interrupted there, the prefix is removed, so that
+//! events, recordings and sessions hold no part of the key. If the key is completed, it is removed and the caller ends the
+//! reply.
 //!
-//! It stands before the decoder and the recorder, so that a replay reads what the request read.
+//! It runs before the decoder and the recorder, so that a replay reads the same bytes as the request.
 
-use super::recording::{Frame, frames_of, rewrite_texts, texts_of};
+use super::recording::{Channel, Frame, frames_of, rewrite_texts, texts_of};
 use super::redact::{REDACTED, Redactor};
 use super::secrets::Hit;
 use super::transport::Transport;
 use crate::chat::sse::MAX_EVENT_BYTES;
 
-/// More is not held back: the beginning of a key that so much follows is removed.
+/// Most bytes that are held back. When more follow a prefix of the key, the prefix is removed.
 const MAX_HELD: usize = 64 << 10;
 
-/// The end of one reply.
+/// The bytes of one reply that are held back.
 pub(super) struct KeyTail<'t> {
     transport: &'t dyn Transport,
-    /// Whole lines behind the place where a key may begin, and the beginning of a line.
+    /// Whole lines from the first possible start of the key on, then the last line if it is incomplete.
     held: Vec<u8>,
+    /// Where the last line of `held` begins, in bytes.
+    last_line: usize,
 }
 
-/// What may go on.
+/// The bytes that may be decoded and recorded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fed {
-    /// These bytes.
+    /// Bytes without the key. More may follow.
     Pass(Vec<u8>),
-    /// These bytes, from which the key was removed. Nothing may follow.
+    /// Bytes from which the completed key was removed. The reply ends here.
     Spelled(Vec<u8>),
 }
 
 impl<'t> KeyTail<'t> {
     pub(super) fn new(transport: &'t dyn Transport) -> Self {
-        Self { transport, held: Vec::new() }
+        Self { transport, held: Vec::new(), last_line: 0 }
     }
 
-    /// Takes one read.
+    /// Takes one read and returns the bytes that may pass.
     pub(super) fn feed(&mut self, bytes: Vec<u8>) -> Fed {
         if self.transport.longest_secret() == 0 {
             return Fed::Pass(bytes);
+        }
+        if let Some(end) = memchr::memrchr2(b'\n', b'\r', &bytes) {
+            self.last_line = self.held.len() + end + 1;
         }
         self.held.extend(bytes);
         let whole = self.whole_lines();
         let lines = self.held.get(..whole).unwrap_or_default();
         if texts_of(events_of(lines)).iter().any(|channel| self.transport.holds_secret(&channel.text)) {
-            let lines: Vec<u8> = self.held.drain(..).take(whole).collect();
+            let mut lines = self.finish();
+            lines.truncate(whole);
             return Fed::Spelled(self.without_keys(lines, ""));
         }
-        // Text that ended is decided: a server may say nothing more for as long as the connection lasts.
+        // Texts that ended are not held back: the server may send nothing more for as long as the connection lasts.
         let decided = end_of_text(lines);
+        let channels = texts_of(frames_of(lines.get(decided..).unwrap_or_default()));
+        let newest = channels.iter().map(Channel::last_frame).max();
         let mut open_from = whole;
-        for channel in texts_of(frames_of(lines.get(decided..).unwrap_or_default())) {
-            if let Some(start) = self.transport.secret_start(&channel.text) {
-                let frame = decided + channel.frame_at(start);
-                let before = lines.get(..frame).unwrap_or_default();
-                let line = memchr::memrchr2(b'\n', b'\r', before).map_or(0, |end| end + 1);
-                open_from = open_from.min(line.max(decided));
+        for channel in &channels {
+            let Some(start) = self.transport.secret_start(&channel.text) else { continue };
+            // Reasoning may end with any letter, and the text after it is shown while it streams.
+            if Some(channel.last_frame()) < newest && !Redactor::is_telling(channel.text.len() - start) {
+                continue;
             }
+            let frame = decided + channel.frame_at(start);
+            let before = lines.get(..frame).unwrap_or_default();
+            let line = memchr::memrchr2(b'\n', b'\r', before).map_or(0, |end| end + 1);
+            open_from = open_from.min(line.max(decided));
         }
         if self.held.len() - open_from > MAX_HELD && open_from < whole {
-            return Fed::Pass(self.cut());
+            let lines = self.take(whole);
+            return Fed::Pass(self.without_keys(lines, REDACTED));
         }
-        Fed::Pass(self.held.drain(..open_from).collect())
+        Fed::Pass(self.take(open_from))
     }
 
-    /// The stream is complete: returns what was held back.
+    /// Ends a complete stream: returns the bytes that were held back.
     pub(super) fn finish(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
+        self.take(self.held.len())
     }
 
-    /// The stream was interrupted: returns what was held back, without the beginning of a key.
+    /// Ends an interrupted stream: returns the bytes that were held back, without a prefix of the key.
     pub(super) fn cut(&mut self) -> Vec<u8> {
-        let whole = self.whole_lines();
-        let mut lines = std::mem::take(&mut self.held);
-        let rest = lines.split_off(whole);
+        let mut whole = self.whole_lines();
+        // The last event of a stream may have no line break.
+        if !frames_of(self.held.get(whole..).unwrap_or_default()).is_empty() {
+            whole = self.held.len();
+        }
+        let lines = self.take(whole);
+        let rest = self.finish();
+        let is_open = texts_of(events_of(&lines))
+            .iter()
+            .any(|channel| self.transport.secret_start(&channel.text).is_some());
         let before = lines.clone();
         let mut left = self.without_keys(lines, REDACTED);
-        // A line that was cut may go on with the key, or end in it.
+        // The incomplete line may continue the key, or end with a prefix of it.
         if left == before {
             let rest = String::from_utf8_lossy(&rest).into_owned();
             let start = self.transport.secret_start(&rest);
@@ -86,13 +105,23 @@ impl<'t> KeyTail<'t> {
                 Some(start) => {
                     left.extend([rest.get(..start).unwrap_or_default(), REDACTED].concat().bytes());
                 }
+                None if is_open && rest.contains('"') => {
+                    left.extend(["data: ", REDACTED].concat().bytes());
+                }
                 None => left.extend(rest.bytes()),
             }
         }
         left
     }
 
-    /// `lines` whose texts end where a key begins, or the beginning of one that is long enough to tell; there is `mark`.
+    /// Removes the first `length` bytes of `held` and returns them.
+    fn take(&mut self, length: usize) -> Vec<u8> {
+        self.last_line = self.last_line.saturating_sub(length);
+        self.held.drain(..length).collect()
+    }
+
+    /// Returns `lines` with each text cut where the key begins, or a prefix of it that [`Redactor::is_telling`]. `mark`
+    /// replaces the part that is cut off.
     fn without_keys(&self, lines: Vec<u8>, mark: &str) -> Vec<u8> {
         if events_of(&lines).is_empty() {
             return lines;
@@ -105,17 +134,16 @@ impl<'t> KeyTail<'t> {
         })
     }
 
-    /// Where the last line begins that may become an event and is not whole.
+    /// The length of `held` without an incomplete last line that may become an event.
     fn whole_lines(&self) -> usize {
         const DATA: &[u8] = b"data:";
-        let start = memchr::memrchr2(b'\n', b'\r', &self.held).map_or(0, |end| end + 1);
-        let last = self.held.get(start..).unwrap_or_default();
+        let last = self.held.get(self.last_line..).unwrap_or_default();
         let is_event = last.starts_with(DATA) || DATA.starts_with(last);
-        if is_event && last.len() <= MAX_EVENT_BYTES { start } else { self.held.len() }
+        if is_event && last.len() <= MAX_EVENT_BYTES { self.last_line } else { self.held.len() }
     }
 }
 
-/// Where the last event ends that ends the texts before it: one that is no delta, such as `[DONE]`.
+/// The end of the last event that ends the texts before it: one that is not a delta, such as `[DONE]`.
 fn end_of_text(lines: &[u8]) -> usize {
     let mut end = 0;
     let mut at = 0;
@@ -128,7 +156,7 @@ fn end_of_text(lines: &[u8]) -> usize {
     end
 }
 
-/// The events of `lines`. A body that is JSON as a whole goes on in no other.
+/// The events of `lines`, without a body that is one JSON value: no delta continues it.
 fn events_of(lines: &[u8]) -> Vec<Frame> {
     let mut frames = frames_of(lines);
     frames.retain(|frame| frame.range.start > 0);
@@ -208,6 +236,34 @@ mod tests {
     }
 
     #[test]
+    fn another_text_does_not_wait_for_a_short_beginning() {
+        let transport = Keyed(Redactor::new(Some("sk-secret-key")));
+        for (thought, is_held) in [("list the files", false), ("list the sk-se", true)] {
+            let delta =
+                serde_json::json!({"choices": [{"index": 0, "delta": {"reasoning_content": thought}}]});
+            let reasoning = format!("data: {delta}\n\n");
+            let text = deltas(&["one "]);
+            let mut tail = KeyTail::new(&transport);
+            assert_eq!(tail.feed(reasoning.clone().into_bytes()), Fed::Pass(Vec::new()));
+            let passed = if is_held { String::new() } else { reasoning + &text };
+            assert_eq!(tail.feed(text.into_bytes()), Fed::Pass(passed.into_bytes()), "{thought}");
+        }
+    }
+
+    #[test]
+    fn a_removed_beginning_takes_no_part_of_the_next_line() {
+        let transport = Keyed(Redactor::new(Some("sk-secret-key")));
+        let mut tail = KeyTail::new(&transport);
+        let next = deltas(&["two"]);
+        let (start, end) = next.split_at(20);
+        let held = deltas(&["a sk-se"]) + &": ping\n".repeat(MAX_HELD / 7 + 1);
+        let Fed::Pass(mut out) = tail.feed((held.clone() + start).into_bytes()) else { panic!() };
+        let Fed::Pass(rest) = tail.feed(end.as_bytes().to_vec()) else { panic!() };
+        out.extend(rest);
+        assert_eq!(String::from_utf8(out).unwrap(), held.replace("sk-se", REDACTED) + &next);
+    }
+
+    #[test]
     fn what_ends_a_text_decides_it_at_once() {
         let transport = Keyed(Redactor::new(Some("sk-secret-key")));
         for end in [
@@ -250,6 +306,14 @@ mod tests {
         let mut tail = KeyTail::new(&transport);
         tail.feed(format!("{}data: {{\"content\":\"ret-k", deltas(&["a sk-sec"])).into_bytes());
         assert_eq!(tail.cut(), deltas(&["a [redacted]"]).into_bytes());
+        let mut tail = KeyTail::new(&transport);
+        tail.feed(format!("{}data: {{\"content\":\"-secr", deltas(&["a sk"])).into_bytes());
+        assert_eq!(tail.cut(), (deltas(&["a sk"]) + "data: [redacted]").into_bytes());
+        // An event without a line break is kept.
+        let all = deltas(&["a sk", "ip"]);
+        let mut tail = KeyTail::new(&transport);
+        tail.feed(all.trim_end().as_bytes().to_vec());
+        assert_eq!(tail.cut(), all.trim_end().as_bytes());
         let mut tail = KeyTail::new(&transport);
         tail.feed(b"data: {\"content\":\"a sk-secr".to_vec());
         assert_eq!(tail.cut(), b"data: {\"content\":\"a [redacted]");

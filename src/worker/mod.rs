@@ -68,8 +68,6 @@ pub use replay::{ReplayDifference, ReplayOptions, ReplayTransport};
 #[cfg(feature = "cli")]
 pub(crate) use secrets::Mask;
 pub use secrets::{Secrets, holds_redacted, is_secret_name};
-#[cfg(all(target_os = "linux", feature = "cli"))]
-pub(crate) use server::Descendants;
 pub use server::{
     GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,
     guard_server, is_port_free, port_holder,

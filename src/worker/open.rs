@@ -34,8 +34,8 @@ pub enum OpenError {
     /// There is no server to talk to.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// Its spec wants more than it is trusted with: to start a server, to talk to one that is not
-    /// on this machine, or to send a key somewhere.
+    /// Its spec needs permissions that were not granted: to start a server, to contact one that is not on this machine, or to
+    /// send a key.
     #[error("not trusted: {}; read the specs, then say so with `OpenWorker::trust`", wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     NotTrusted {
         /// What it wants.

@@ -31,7 +31,7 @@ use crate::tool::ToolError;
 pub use read::{RecordedRequest, Recording};
 pub use recorder::Recorder;
 pub(super) use recorder::RequestRecorder;
-pub(super) use reply::{Frame, frames_of, rewrite_texts, texts_of};
+pub(super) use reply::{Channel, Frame, frames_of, rewrite_texts, texts_of};
 
 /// Version of the format that is written.
 pub(super) const VERSION: u32 = 2;

@@ -14,7 +14,7 @@ pub(super) const REDACTED: &str = "[redacted]";
 const PLACEHOLDERS: [&str; 9] =
     ["none", "null", "empty", "dummy", "test", "local", "ollama", "lm-studio", "sk-no-key-required"];
 
-/// Shorter keys would be found in every other word, and so would shorter parts of a key.
+/// Shortest key, or part of a key, in bytes, that is redacted. Shorter ones match ordinary words.
 const MIN_SECRET: usize = 4;
 
 /// Replaces secrets in a stream of bytes, in every form of [`SecretForms`]. Secrets that overlap are replaced as one, so
@@ -22,7 +22,7 @@ const MIN_SECRET: usize = 4;
 #[derive(Clone)]
 pub(crate) struct Redactor {
     secrets: Arc<[SecretForms]>,
-    /// The end of the stream so far: a secret may begin in it.
+    /// The last bytes of the stream so far, in which a secret may begin.
     held: Vec<u8>,
     /// Bytes at the beginning of `held` that belong to a secret already replaced.
     covered: usize,
@@ -34,14 +34,14 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
-/// How the bytes given to [`Redactor::pass`] end.
+/// How the bytes passed to [`Redactor::pass`] end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// More may follow.
     Open,
     /// The stream is complete.
     Complete,
-    /// The stream was interrupted: what it ends with may be the beginning of a secret.
+    /// The stream was interrupted: it may end with a prefix of a secret.
     Cut,
 }
 
@@ -52,7 +52,7 @@ impl Redactor {
         Self { secrets: secrets.collect(), held: Vec::new(), covered: 0 }
     }
 
-    /// The bytes that may go on; an end that could begin a secret is held back.
+    /// Returns the bytes that may pass. An end that may be a prefix of a secret is held back.
     pub(super) fn feed(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         if self.is_empty() {
             return bytes;
@@ -62,13 +62,13 @@ impl Redactor {
         self.pass(&all, End::Open)
     }
 
-    /// Returns what was held back when the stream is complete.
+    /// Ends a complete stream: returns the bytes that were held back.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
         self.pass(&held, End::Complete)
     }
 
-    /// Returns what was held back when the stream was interrupted, without the beginning of a secret.
+    /// Ends an interrupted stream: returns the bytes that were held back, without a prefix of a secret.
     pub(super) fn cut(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
         self.pass(&held, End::Cut)
@@ -111,7 +111,7 @@ impl Redactor {
         (0..text.len()).any(|at| self.secrets.iter().any(|secret| secret.match_at(text, at).end.is_some()))
     }
 
-    /// Where the first secret starts, or the beginning of one with which `text` ends.
+    /// Returns where the first secret starts, or the prefix of a secret at the end of `text`.
     pub(super) fn start_in(&self, text: &str) -> Option<usize> {
         let text = text.as_bytes();
         let starts = |at: &usize| {
@@ -123,7 +123,7 @@ impl Redactor {
         (0..text.len()).find(starts)
     }
 
-    /// Whether a beginning of a secret of this many bytes is told from other text.
+    /// Whether a prefix of a secret of `length` bytes is long enough not to be ordinary text.
     pub(super) fn is_telling(length: usize) -> bool {
         length >= MIN_SECRET
     }
@@ -133,7 +133,7 @@ impl Redactor {
         self.secrets.iter().map(SecretForms::longest).max().unwrap_or(0)
     }
 
-    /// Returns `all` without secrets, up to where one may begin that is not decided yet; that is held back.
+    /// Returns `all` without secrets, up to the first possible secret that is undecided. The rest is held back.
     fn pass(&mut self, all: &[u8], end: End) -> Vec<u8> {
         let mut out = Vec::with_capacity(all.len());
         // Everything before `done` is in `out` or replaced.
@@ -155,7 +155,7 @@ impl Redactor {
                 longest = Some(all.len());
             }
             let Some(longest) = longest else { continue };
-            // A secret that begins within another, and ends behind it, goes with it.
+            // Overlapping secrets share one mark.
             if at >= done {
                 out.extend_from_slice(all.get(done..at).unwrap_or_default());
                 out.extend_from_slice(REDACTED.as_bytes());
@@ -270,7 +270,7 @@ mod tests {
             ("a sk-sec", "a sk-sec", "a [redacted]"),
             ("a sk-secret-ke", "a sk-secret-ke", "a [redacted]"),
             ("c2stc2VjcmV0LWt", "c2stc2VjcmV0LWt", "[redacted]"),
-            // Any word may end so.
+            // Any word may end like this.
             ("a sk-", "a sk-", "a sk-"),
             ("a sk-secret-key", "a [redacted]", "a [redacted]"),
             ("a sk-sek", "a sk-sek", "a sk-sek"),

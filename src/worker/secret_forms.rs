@@ -1,7 +1,7 @@
-//! The forms in which a secret may be written: as it is, escaped in JSON, percent-encoded, in base64.
+//! The forms in which a secret may be written: plain, escaped in JSON, percent-encoded, in base64.
 //!
 //! A literal search cannot find them all: every byte of a secret may be escaped or not, so that a secret of n bytes has
-//! 2^n percent-encoded forms. A form is therefore a list of [`Unit`]s, each of which is one byte in any of its spellings.
+//! 2^n percent-encoded forms. A form is therefore a list of [`Unit`]s, each of which matches a byte in any spelling.
 //!
 //! Source: RFC 3986, 2.1 (percent-encoding); RFC 4648, 4 and 5 (base64, standard and URL-safe alphabet).
 
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-/// A shorter run of base64 occurs in any data.
+/// Fewest base64 digits that are searched for. A shorter run occurs in any data.
 const MIN_BASE64: usize = 8;
 
 const BASE64: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -29,11 +29,11 @@ pub(super) struct SecretForms {
     starts: [bool; 256],
 }
 
-/// One form: these units in a row.
+/// One form: a sequence of units.
 #[derive(Clone)]
 struct Form {
     units: Vec<Unit>,
-    /// The last unit belongs to the secret only in part and need not be there.
+    /// Whether the last unit is optional: only some of its bits belong to the secret.
     last_is_optional: bool,
 }
 
@@ -46,12 +46,12 @@ struct Unit(Vec<u8>);
 pub(super) struct Match {
     /// The end of the longest match.
     pub(super) end: Option<usize>,
-    /// The text ends before it is decided whether there is a (longer) match.
+    /// Whether more text may give a match, or a longer one.
     pub(super) is_open: bool,
 }
 
 impl SecretForms {
-    /// The forms of `secret`, which is not empty.
+    /// Returns the forms of `secret`, which must not be empty.
     pub(super) fn new(secret: &str) -> Self {
         let bytes = secret.as_bytes();
         let plain =
@@ -79,7 +79,7 @@ impl SecretForms {
         self.starts.get(usize::from(byte)) == Some(&true)
     }
 
-    /// Matches at `at`: the longest of all forms.
+    /// Matches all forms at `at`; the longest match wins.
     pub(super) fn match_at(&self, text: &[u8], at: usize) -> Match {
         let mut found = Match::default();
         if text.get(at).is_some_and(|byte| self.starts_with(*byte)) {
@@ -90,7 +90,7 @@ impl SecretForms {
         found
     }
 
-    /// Bytes of the longest form.
+    /// Length of the longest form, in bytes.
     pub(super) fn longest(&self) -> usize {
         let longest = |unit: &Unit| unit.spellings().map(Vec::len).max().unwrap_or(0);
         self.forms.iter().map(|form| form.units.iter().map(longest).sum()).max().unwrap_or(0)
@@ -137,7 +137,7 @@ fn spellings(byte: u8) -> Vec<Vec<u8>> {
         }
     }
     match byte {
-        // In forms.
+        // In HTML form data.
         b' ' => spellings.push(vec![b'+']),
         b'/' => spellings.push(b"\\/".to_vec()),
         _ => {}
@@ -163,9 +163,9 @@ fn hex_digits(value: u8) -> BTreeSet<u8> {
     BTreeSet::from([digit, digit.to_ascii_uppercase()])
 }
 
-/// The digits of base64 that depend on `bytes`, where `shift` bytes modulo three stand before them. A digit that they
-/// share with the byte before them is left out, which tells at most four of their bits; one that they share with the byte
-/// after them, or with the padding, is optional.
+/// Returns the base64 digits that depend on `bytes` when `shift` bytes (modulo 3) precede them. A digit that is shared with
+/// the preceding byte is left out, which leaves at most four bits of the secret in place. A digit that is shared with the
+/// following byte or the padding is optional.
 fn base64(bytes: &[u8], shift: usize) -> Form {
     let first = (shift * 8).div_ceil(6);
     let bits = (shift + bytes.len()) * 8;
@@ -228,7 +228,7 @@ mod tests {
         ] {
             assert_eq!(forms.match_at(text.as_bytes(), at).end, Some(end), "{text}");
         }
-        // Too few digits are any word.
+        // Too few digits match ordinary words.
         assert_eq!(SecretForms::new("abcde").match_at(b"YWJjZGU=", 0).end, None);
     }
 }

@@ -5,8 +5,8 @@
 //! what was said with it can still be told apart. A comparison takes a mark for whatever stands in its place now: a replay
 //! needs to know no secret.
 //!
-//! A secret known by its value is found in every form of [`SecretForms`]. One known by a pattern
-//! is found as the pattern says, in texts: in a text that is JSON itself, in its JSON form.
+//! A secret known by its value is found in every form of [`SecretForms`]. A pattern is matched against texts; a text that is
+//! JSON itself is matched in its JSON form.
 
 use std::collections::HashMap;
 use std::ops::Range;

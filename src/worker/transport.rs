@@ -118,8 +118,8 @@ pub trait Transport: Send + Sync {
         false
     }
 
-    /// Where the first of what [`Transport::holds_secret`] looks for starts in `text`, or the beginning of one with which
-    /// `text` ends: a reply that is interrupted there keeps no part of it. `None`: in no place.
+    /// Returns where the first secret starts in `text`, or the prefix of a secret at the end of `text`: a reply that is
+    /// interrupted there keeps no part of it.
     fn secret_start(&self, _text: &str) -> Option<usize> {
         None
     }

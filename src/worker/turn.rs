@@ -120,7 +120,7 @@ impl Turn<'_> {
                     Again::After { wait, reason: message, is_loading: false }
                 }
                 Err(TransportError::Broken { .. } | TransportError::Connect { .. })
-                    if managed::is_lost(self.task).await =>
+                    if managed::is_lost(self.task, self.total).await =>
                 {
                     return Err(self.give_up());
                 }

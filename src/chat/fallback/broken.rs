@@ -27,12 +27,14 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
         let text = written.trim().to_owned();
         TextArguments::Json(RawArguments::Malformed { text, error: error.to_owned(), truncated })
     };
+    // What follows the name of a call whose arguments stand in tags of their own.
+    let is_name = |captured: &&Captured| matches!(captured.what, Capture::Name | Capture::Recipient);
+    let after_name = machine.captures.iter().rfind(is_name).and_then(|name| text.get(name.end..));
+    let after_name = after_name.unwrap_or_default().trim_start_matches(['"', '>']);
     let Some(Captured { what, start, end }) = at else {
         // Between two tokens: the last call is not closed.
-        if let Some(TextCall { arguments: arguments @ TextArguments::Members(_), span, .. }) =
-            calls.last_mut()
-        {
-            *arguments = malformed(text.get(span.0..).unwrap_or_default());
+        if let Some(TextCall { arguments: arguments @ TextArguments::Members(_), .. }) = calls.last_mut() {
+            *arguments = malformed(after_name);
         }
         return calls;
     };
@@ -40,20 +42,21 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
     let read = match what {
         Capture::Object => object_call(written),
         Capture::Keyed => keyed_call(written).or_else(|| object_call(written)),
-        Capture::Python => written.split_once('('),
-        Capture::Arguments | Capture::Braces | Capture::Tags | Capture::Value => {
+        Capture::Python => written
+            .split_once('(')
+            .map(|(name, arguments)| (name.strip_suffix(".call").unwrap_or(name), arguments)),
+        Capture::Arguments
+        | Capture::Braces
+        | Capture::Tags
+        | Capture::Key
+        | Capture::IsString
+        | Capture::Value => {
             let Some(call) = calls.last_mut() else { return Vec::new() };
-            // Of arguments that stand in tags of their own, all that was written.
-            let written = if what == Capture::Value { text.get(call.span.0..) } else { Some(written) };
-            call.arguments = malformed(written.unwrap_or_default());
+            let is_tag = matches!(what, Capture::Key | Capture::IsString | Capture::Value);
+            call.arguments = malformed(if is_tag { after_name } else { written });
             return calls;
         }
-        Capture::Nothing
-        | Capture::Name
-        | Capture::Recipient
-        | Capture::Rename
-        | Capture::Key
-        | Capture::IsString => None,
+        Capture::Nothing | Capture::Name | Capture::Recipient | Capture::Rename => None,
     };
     let Some((name, arguments)) = read else { return Vec::new() };
     calls.push(TextCall {
@@ -73,16 +76,15 @@ fn object_call(text: &str) -> Option<(&str, &str)> {
         .filter_map(|key| after_key(text, key))
         .min_by_key(|(head, _)| head.len())
         .unwrap_or((text, ""));
-    let names = NAME_KEYS.iter().filter_map(|key| after_key(head, key));
-    let name = names.filter_map(|(_, value)| value.strip_prefix('"')?.split_once('"')).next();
-    name.map(|(name, _)| (name, arguments))
+    let mut names = NAME_KEYS.iter().filter_map(|key| after_key(head, key));
+    names.find_map(|(_, value)| Some((value.strip_prefix('"')?.split_once('"')?.0, arguments)))
 }
 
 /// The name and the arguments of `{"name": {…`.
 fn keyed_call(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.strip_prefix('{')?.trim_start().strip_prefix('"')?.split_once('"')?;
-    let arguments = rest.trim_start().strip_prefix(':')?.trim_start();
-    arguments.starts_with('{').then_some((name, arguments))
+    let arguments = rest.trim_start().trim_start_matches(':').trim_start();
+    (arguments.is_empty() || arguments.starts_with('{')).then_some((name, arguments))
 }
 
 /// What stands before the first `"key":` and what after it.

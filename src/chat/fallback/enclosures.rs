@@ -227,7 +227,9 @@ impl Enclosures {
             open.holds == Holds::Nothing
         };
         let mentioned: Vec<Open> = self.open.extract_if(.., end).collect();
-        mentioned.into_iter().for_each(|open| self.add(open));
+        for open in mentioned {
+            self.add(open);
+        }
     }
 
     /// Adds an enclosure. Equal ones that quote nothing share one entry.

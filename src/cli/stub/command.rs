@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::cli::interrupt::Signals;
 use crate::cli::output::say_error;
 use crate::cli::{CliError, Exit};
-use crate::serve::stub::Stub;
 #[cfg(target_os = "linux")]
-use crate::worker::Descendants;
+use crate::script::processes::Descendants;
+use crate::serve::stub::Stub;
 
 /// After Ctrl-C, which a terminal sends to the command, too, it has this long to end by itself, with all that it started.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -107,6 +107,6 @@ impl Started {
 
     fn kill(&self) {
         #[cfg(target_os = "linux")]
-        self.descendants.kill();
+        self.descendants.kill(|| self.are_gone());
     }
 }

@@ -1,8 +1,8 @@
-//! Scripts compiled for their contracts in a child process: what a project's load asks of each, where the engine is not
-//! to read strangers' sources itself.
+//! Compiles scripts in a child process to determine their contracts, for engines that must not compile untrusted sources
+//! in their own process.
 //!
-//! One child at a time, which is asked about one source after the other and killed when it takes too long over one. Only
-//! the contract comes back, never bytecode: what runs a script compiles it itself.
+//! There is one child at a time. It compiles one source after the other and is killed when a source takes too long. It
+//! returns the contract only, never bytecode: the process that runs a script compiles it again.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -16,54 +16,52 @@ use crate::script::control::lock;
 use crate::script::error::clean;
 use crate::script::{Contract, LoadProblem};
 
-/// The last argument of the child, which tells it apart in lists of processes.
+/// The last argument of the child, which identifies it in process lists.
 const COMPILER: &str = "compiler";
 
 static CHECKER: OnceLock<Checker> = OnceLock::new();
 
-/// Has this process compile no scripts itself: what [`check_script`](crate::script::check_script) and the loads of
-/// projects know of a script then comes from children that `program` names, as for
-/// [`Isolation::Processes`](super::Isolation::Processes). The first name stands.
+/// Moves the compilation of scripts for [`check_script`](crate::script::check_script) and for project loads to child
+/// processes that run `program`, as for [`Isolation::Processes`](super::Isolation::Processes). Only the first call has an
+/// effect.
 pub fn check_in_processes(program: ProcessOptions) {
     let _ = CHECKER.set(Checker { program, child: Mutex::new(None) });
 }
 
-/// What compiles in place of this process, if anything does.
+/// Returns what compiles scripts instead of this process, if [`check_in_processes`] was called.
 pub(in crate::script) fn checker() -> Option<&'static Checker> {
     CHECKER.get()
 }
 
-/// The child, and how it is started.
+/// The child process and the program that it runs.
 pub(in crate::script) struct Checker {
     program: ProcessOptions,
     child: Mutex<Option<Peer>>,
 }
 
 impl Checker {
-    /// The contract of `source`, which messages call `file`.
+    /// Returns the contract of `source`, which messages name `file`.
     pub(in crate::script) fn check(&self, file: &str, source: &[u8]) -> Result<Contract, LoadProblem> {
         let mut child = lock(&self.child);
-        // One that fails is not kept, and so killed: also where it gives a source up, which it still works on.
-        let answer = match child.take() {
-            Some(peer) => Ok(peer),
-            None => self.start(),
+        let order = Order::Check(file.to_owned(), Octets::of(source));
+        let answer = match child.take().map(|peer| ask(peer, &order)) {
+            // The child may have been killed since its last answer, which is not the fault of this source.
+            None | Some(Err(Some(_))) => self.start().and_then(|peer| ask(peer, &order)),
+            Some(answer) => answer,
         };
-        let answer = answer.and_then(|mut peer| {
-            let order = Order::Check(file.to_owned(), Octets::of(source));
-            match peer.ask::<Word>(&order, COMPILE_LIMIT)? {
-                Word::Checked(contract) => {
-                    *child = Some(peer).filter(|_| contract != Err(late(file)));
-                    Ok(contract)
-                }
-                _ => Err(Some(invalid(String::from("a message out of turn")))),
+        match answer {
+            Ok((contract, peer)) => {
+                // After a timeout the child is still busy with the source. Dropping it kills it.
+                *child = Some(peer).filter(|_| contract != Err(late(file)));
+                contract
             }
-        });
-        answer.unwrap_or_else(|error| {
-            let Some(error) = error else { return Err(late(file)) };
-            let why = clean(&error.to_string(), 200);
-            let message = format!("the process that compiles scripts failed: {why}");
-            Err(LoadProblem { file: file.to_owned(), line: None, message })
-        })
+            Err(None) => Err(late(file)),
+            Err(Some(error)) => {
+                let why = clean(&error.to_string(), 200);
+                let message = format!("the process that compiles scripts failed: {why}");
+                Err(LoadProblem { file: file.to_owned(), line: None, message })
+            }
+        }
     }
 
     fn start(&self) -> Result<Peer, Option<io::Error>> {
@@ -72,7 +70,18 @@ impl Checker {
         let mut peer = Peer::start(program, arguments).map_err(Some)?;
         match peer.hear::<Word>(super::child::START_LIMIT)? {
             Word::Ready(greeting) if greeting == GREETING => Ok(peer),
-            _ => Err(Some(invalid(String::from("it is no script host of this version")))),
+            _ => Err(Some(invalid(String::from("not a script host of this version")))),
         }
+    }
+}
+
+/// What a child reports about a source.
+type Checked = Result<Contract, LoadProblem>;
+
+/// Sends `order` to `peer` and returns its answer, and the peer for the next order. A peer that fails is killed.
+fn ask(mut peer: Peer, order: &Order) -> Result<(Checked, Peer), Option<io::Error>> {
+    match peer.ask::<Word>(order, COMPILE_LIMIT)? {
+        Word::Checked(contract) => Ok((contract, peer)),
+        _ => Err(Some(invalid(String::from("a message out of turn")))),
     }
 }

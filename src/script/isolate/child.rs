@@ -1,7 +1,7 @@
-//! One child process as its parent sees it: started, spoken to, ended.
+//! The parent's side of a child process: starts it, exchanges messages with it and ends it.
 //!
-//! Nothing that a child says is believed beyond the call that it runs: lengths, numbers and texts are checked, and
-//! one that breaks the protocol is killed.
+//! The parent validates all lengths, numbers and texts that a child sends, and kills a child that violates the protocol.
+//! So a child can affect only the call that it runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -26,38 +26,38 @@ use crate::script::error::clean;
 use crate::script::host::{MAX_EVENTS, MAX_LINE, ScriptEvent, ScriptSink};
 use crate::tool::{ToolCall, ToolError, ToolErrorKind, Usage};
 
-/// How long a child may take to greet.
+/// Time limit for a child's greeting.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(20);
-/// How long it may take to compile a script: it gives up before.
+/// Time limit for loading a script. The child's own limit is shorter.
 const LOAD_LIMIT: Duration = COMPILE_LIMIT.saturating_add(Duration::from_secs(1));
-/// How long after it was cancelled a call may take to say so before its process is killed. Nobody waits for it.
+/// Time from the cancellation of a call to the kill of its process. The caller does not wait for it.
 const CANCEL_LIMIT: Duration = Duration::from_millis(500);
-/// How long a process that has closed its pipes may take to be gone.
+/// Time limit for the end of a process that has closed its pipes.
 const DEATH_LIMIT: Duration = Duration::from_secs(2);
-/// Most messages beside its answer that a call may send: its log lines, and a few.
+/// Maximum number of messages that a call may send in addition to its answer: its log lines, and a few.
 const MAX_WORDS: u32 = MAX_EVENTS + 10;
 
-/// Room for what a child writes that is kept between calls, in bytes.
+/// Maximum capacity of the output buffer that is kept between calls, in bytes.
 const MAX_HELD: usize = 1 << 16;
 
-/// What tells children apart: one serves the scripts that see the same of the outside.
+/// The properties of a child. A child serves all scripts that require the same properties.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Kind {
-    /// All of its environment.
+    /// The complete environment.
     pub(super) environment: BTreeMap<OsString, OsString>,
-    /// Whether its scripts may run programs.
+    /// Whether the scripts may run programs.
     pub(super) runs: bool,
 }
 
-/// A call as it is sent.
+/// A call to send.
 pub(super) struct Job {
     pub(super) script: Arc<Script>,
-    /// The script's number, the same for as long as the script is held by anyone.
+    /// The script's number, which does not change while the script is in use.
     pub(super) script_number: u64,
     pub(super) call: ToolCall,
     pub(super) context: crate::tool::CallContext,
     pub(super) timeout: Duration,
-    /// The memory limit of scripts that do not say.
+    /// The memory limit of scripts without their own limit, in bytes.
     pub(super) memory: u64,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Child {
     process: tokio::process::Child,
     input: ChildStdin,
     output: Output,
-    /// What it holds, by number.
+    /// The scripts that the child holds, by number.
     scripts: HashMap<u64, Weak<Script>>,
     calls: u64,
 }
@@ -78,7 +78,7 @@ enum Ended {
     Answered(Answer),
     /// The child is to be killed, and the call ends with this.
     Broken(ToolError),
-    /// It closed its pipe.
+    /// The child closed its pipe.
     Gone,
 }
 
@@ -86,7 +86,7 @@ impl Child {
     /// Starts a child of `kind`.
     ///
     /// # Errors
-    /// When it does not start, or is no script host.
+    /// When the program does not start, or is not a script host.
     pub(super) async fn start(options: &ProcessOptions, kind: Arc<Kind>) -> Result<Self, ToolError> {
         let failed = |what: String| {
             let program = options.program.display();
@@ -120,12 +120,12 @@ impl Child {
         Err(failed(what))
     }
 
-    /// Whether it still runs, as far as is known without asking it.
+    /// Returns whether the process still runs.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// Runs `job` to its end, or until `stopped`; its answer, and whether the child may run another.
+    /// Runs `job` until it ends, or until `stopped`. Returns the answer, and whether the child can run another call.
     pub(super) async fn call(
         &mut self,
         job: &Job,
@@ -174,7 +174,7 @@ impl Child {
                     clock.as_mut().reset(Instant::now() + CANCEL_LIMIT);
                     let mut cancel = Vec::new();
                     let sent = write_frame(&mut cancel, &Order::Cancel, ALONE);
-                    // Into an empty pipe: all else that was written has been read.
+                    // The pipe is empty: the child has read all previous messages.
                     if sent.is_err() || !matches!(timeout(CANCEL_LIMIT, self.input.write_all(&cancel)).await, Ok(Ok(()))) {
                         return Ended::Broken(canceled_error());
                     }
@@ -243,8 +243,8 @@ impl Child {
         }
     }
 
-    /// The frames of a call: what it need not hold any more, the script if it does not hold it yet, the call. Whether
-    /// it does.
+    /// Returns the frames of a call: the scripts to forget, the script if the child does not hold it yet, and the call.
+    /// The flag is `true` if the child holds the script.
     fn orders(&mut self, job: &Job) -> io::Result<(Vec<u8>, bool)> {
         let mut frames = Vec::new();
         let forgotten = self.scripts.extract_if(|_, script| script.strong_count() == 0);
@@ -271,18 +271,18 @@ impl Child {
         Ok((frames, is_loaded))
     }
 
-    /// How it ended, if it did.
+    /// Returns the exit status, or `None` if the process does not end in time.
     async fn status(&mut self) -> Option<ExitStatus> {
         timeout(DEATH_LIMIT, self.process.wait()).await.ok()?.ok()
     }
 
-    /// Kills it, and waits for its end. The guards of its programs see that it is gone.
+    /// Kills the process and waits for its end. The guards of its programs detect that it is gone.
     pub(super) async fn kill(mut self) {
         drop(self.process.start_kill());
         drop(timeout(DEATH_LIMIT, self.process.wait()).await);
     }
 
-    /// Lets it end by itself: it has nothing to do.
+    /// Closes the input of an idle child, which then exits.
     pub(super) async fn dismiss(self) {
         let Self { mut process, input, .. } = self;
         drop(input);
@@ -292,16 +292,16 @@ impl Child {
     }
 }
 
-/// What a child writes, frame by frame. Dropping a read loses nothing.
+/// The output of a child, frame by frame. Reads are cancel safe.
 struct Output {
     pipe: ChildStdout,
     held: Vec<u8>,
-    /// How much of `held` was handed out.
+    /// Number of bytes of `held` that were returned.
     used: usize,
 }
 
 impl Output {
-    /// The next message and what follows it in its frame; `None` at the end.
+    /// Reads the next message and its payload. Returns `None` at the end of the output.
     async fn word(&mut self) -> io::Result<Option<(Word, Vec<u8>)>> {
         self.held.drain(..std::mem::take(&mut self.used));
         self.held.shrink_to(MAX_HELD);
@@ -314,7 +314,7 @@ impl Output {
                     return Ok(Some((word, rest.to_vec())));
                 }
             }
-            // A process may die in the middle of a word.
+            // A process may die in the middle of a message.
             if self.pipe.read_buf(&mut self.held).await? == 0 {
                 return Ok(None);
             }
@@ -334,7 +334,7 @@ fn canceled_error() -> ToolError {
     ToolError::new(ToolErrorKind::Canceled, "the call was cancelled")
 }
 
-/// `error` as a child of good will would have sent it.
+/// Limits and cleans the texts of an error that a child sent.
 fn cleaned(error: ToolError) -> ToolError {
     let most = 4 * MAX_LINE;
     ToolError {

@@ -1,17 +1,18 @@
-//! The process between the engine and a program that a script runs, so that the program cannot reach the engine and
-//! nothing that it starts is left behind.
+//! The process between the engine and a program that a script runs. It keeps the program away from the engine and kills
+//! all processes that the program leaves behind.
 //!
-//! One guard for each program, of the same executable as a script host. Its stdin is a socket: over it come the
-//! program's three standard streams and one [`Order`]; it answers with a [`Word`] when the program starts and another
-//! when it has ended. When the engine closes the socket, or dies, the guard ends the program.
+//! Each program has its own guard, which runs the same executable as a script host. The guard's stdin is a socket, over
+//! which it receives the program's three standard streams and one [`Order`]. It sends a [`Word`] when the program starts
+//! and another when the program has ended. When the engine closes the socket, or dies, the guard kills the program.
 //!
-//! - *No terminal.* The guard leads a session of its own, in which there is none; the program leads a process group in
-//!   it.
-//! - *Nothing left behind.* On Linux what the program starts becomes the guard's child when its parent ends, whatever
-//!   group or session it made for itself, and is killed when the program ends. Elsewhere its group is killed.
-//! - *No access to the engine.* On Linux the program starts in a Landlock domain: it may not trace a process outside,
-//!   which is what reading `/proc/N/environ` or `/proc/N/mem` takes, nor, since Linux 6.12, send it a signal. A domain
-//!   belongs to a thread and its children, so that the guard itself stays outside and out of the program's reach.
+//! - *No terminal.* The guard leads its own session, which has no terminal. The program leads a process group in it.
+//! - *No processes left behind.* The guard is a subreaper on Linux: a descendant of the program becomes the guard's child
+//!   when its parent ends, in whatever process group or session it is. When the program ends, the guard kills them all.
+//!   On other systems it kills the program's process group.
+//! - *No access to the engine.* On Linux the program starts in a Landlock domain. It cannot trace a process outside the
+//!   domain, and so cannot read `/proc/N/environ` or `/proc/N/mem`. Since Linux 6.12 it cannot send signals to such a
+//!   process. A domain applies to a thread and its children, so the guard itself stays outside the domain and out of the
+//!   program's reach.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -35,37 +36,38 @@ use serde::{Deserialize, Serialize};
 
 use super::confine;
 use super::protocol::{ALONE, Octets, head, invalid, read_frame, write_frame};
+use crate::script::processes::Descendants;
 
-/// The last argument of a process that is to be a guard.
+/// The last argument of a guard process.
 pub(crate) const GUARD: &str = "program-guard";
-/// How long what was killed may take to be gone.
+/// Maximum time from the kill signal to the end of the program.
 const DEATH_LIMIT: Duration = Duration::from_secs(2);
 
 /// A program to start.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     program: Octets,
-    /// The zeroth argument.
+    /// Argument zero.
     name: String,
     arguments: Vec<String>,
     folder: Octets,
-    /// All of its environment.
+    /// The complete environment.
     variables: Vec<(Octets, Octets)>,
 }
 
-/// An answer of a guard.
+/// A message from a guard.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Word {
-    /// The program runs; its process number, which is its group's.
+    /// The program runs. Holds its process ID, which is also its process group ID.
     Started(i32),
-    /// It cannot be started: the system's error number, if there is one, and a text.
+    /// The program cannot be started. Holds the system's error number, if there is one, and a message.
     Failed(Option<i32>, String),
-    /// It ended with this wait status, and nothing of it is left.
+    /// The program ended with this wait status, and its descendants were killed.
     Ended(i32),
 }
 
 impl Order {
-    /// The order to start `command`, whose zeroth argument is `name` and whose streams are sent beside it.
+    /// Creates the order to start `command` in `folder` with `name` as argument zero. The streams are sent separately.
     pub(crate) fn of(command: &Command, name: &str, folder: &Path) -> Self {
         let variables = command.get_envs().filter_map(|(name, value)| Some((octets(name), octets(value?))));
         Self {
@@ -77,15 +79,15 @@ impl Order {
         }
     }
 
-    /// Sends it to a guard, with the program's stdin, stdout and stderr.
+    /// Sends the order to a guard, with the program's stdin, stdout and stderr.
     ///
     /// # Errors
-    /// When the guard is gone.
+    /// When the guard has ended.
     pub(crate) fn send(&self, link: &UnixStream, files: [BorrowedFd<'_>; 3]) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut rights = SendAncillaryBuffer::new(&mut space);
         if !rights.push(SendAncillaryMessage::ScmRights(&files)) {
-            return Err(invalid(String::from("no room for three files")));
+            return Err(invalid(String::from("no space for three files")));
         }
         rustix::net::sendmsg(link, &[IoSlice::new(b"f")], &mut rights, SendFlags::empty())?;
         send(link, self)
@@ -104,7 +106,8 @@ impl Order {
             .stderr(Stdio::from(stderr))
             .process_group(0)
             .spawn()?;
-        Pid::from_raw(child.id().cast_signed()).ok_or_else(|| io::Error::other("it has no number"))
+        Pid::from_raw(child.id().cast_signed())
+            .ok_or_else(|| io::Error::other("the program has no process ID"))
     }
 }
 
@@ -118,91 +121,105 @@ fn send(mut link: &UnixStream, message: &impl Serialize) -> io::Result<()> {
     io::Write::write_all(&mut link, &frame)
 }
 
-/// The next word of a guard; `None` when it is gone.
+/// Reads the next message of a guard. Returns `None` when the guard has ended.
 ///
 /// # Errors
-/// When what it sends makes no sense.
+/// When the message is invalid.
 pub(crate) fn next_word(mut link: &UnixStream) -> io::Result<Option<Word>> {
     read_frame(&mut link)?.map(|body| Ok(head::<Word>(&body)?.0)).transpose()
 }
 
-/// Whether this process was started to be a guard.
+/// Returns whether this process was started as a guard.
 pub(super) fn is_wanted() -> bool {
     std::env::args_os().next_back().is_some_and(|argument| argument == GUARD)
 }
 
+/// A reason to end the guard.
 enum Event {
     Ended(ExitStatus),
-    /// The engine wants the program's end, or is gone.
+    /// The engine closed the socket, or died.
     Cut,
+    /// No child is left. Before [`Event::Ended`] only if this process inherited an ignored `SIGCHLD`, which discards the
+    /// exit status.
+    NoChild,
 }
 
-/// Guards one program to its end.
+/// Runs one program until it has ended.
 ///
 /// # Errors
-/// When the socket breaks, or what comes over it makes no sense.
+/// When the socket fails, or a message is invalid.
 pub(super) fn serve() -> io::Result<()> {
     let link = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nothing)?;
     confine::begin_guard();
     let files = receive_files(&link)?;
-    // One that would have ordered something is gone.
+    // The engine has ended.
     let Some(body) = read_frame(&mut &link)? else { return Ok(()) };
     let (order, _) = head::<Order>(&body)?;
 
     let (sender, events) = mpsc::channel();
     let (cut, mut lifeline) = (sender.clone(), link.try_clone()?);
     std::thread::Builder::new().name(String::from("lifeline")).spawn(move || {
-        // Nothing more is sent; only the end counts.
+        // The engine sends nothing more; only the end of the stream matters.
         while !matches!(io::Read::read(&mut lifeline, &mut [0; 64]), Ok(0) | Err(_)) {}
         let _ = cut.send(Event::Cut);
     })?;
+    // Started before the program, which could use up the user's processes and threads.
+    let (report, started) = mpsc::channel();
+    let reaper = std::thread::Builder::new().name(String::from("reaper")).spawn(move || {
+        if let Ok(group) = started.recv() {
+            reap(group, &sender);
+            let _ = sender.send(Event::NoChild);
+        }
+    })?;
+    // This thread must end: a program may send signals to the threads in its own domain.
     let starting = std::thread::Builder::new().name(String::from("program")).spawn(move || {
         confine::enter_domain();
         order.start(files)
     })?;
-    let started = starting.join().unwrap_or_else(|_| Err(io::Error::other("the guard failed")));
-    let group = match started {
+    let group = match starting.join().unwrap_or_else(|_| Err(io::Error::other("the guard failed"))) {
         Ok(group) => group,
         Err(error) => return send(&link, &Word::Failed(error.raw_os_error(), error.to_string())),
     };
-    // An engine that is gone closes the socket, which is seen below.
+    let _ = report.send(group);
+    // If the engine is gone, the lifeline reports it.
     let _ = send(&link, &Word::Started(group.as_raw_nonzero().get()));
-    std::thread::Builder::new().name(String::from("reaper")).spawn(move || reap(group, &sender))?;
     let mut ending = events.recv();
-    if matches!(ending, Ok(Event::Cut)) {
+    let is_cut = matches!(ending, Ok(Event::Cut));
+    if is_cut {
         let _ = kill_process_group(group, Signal::KILL);
-        confine::kill_descendants();
+    }
+    Descendants::default().kill(|| reaper.is_finished());
+    if is_cut {
         ending = events.recv_timeout(DEATH_LIMIT).map_err(|_| mpsc::RecvError);
-    } else {
-        confine::kill_descendants();
     }
     let status = match ending {
         Ok(Event::Ended(status)) => status.into_raw(),
-        // The kernel holds it, and lets nobody kill it now.
+        Ok(Event::NoChild) => return Err(io::Error::other("the exit status of the program is unknown")),
+        // The program is in an uninterruptible system call.
         Ok(Event::Cut) | Err(_) => Signal::KILL.as_raw(),
     };
     send(&link, &Word::Ended(status))
 }
 
-/// Waits for the ends of the program and of all that falls to the guard.
+/// Waits for the program and for all orphans that become children of the guard. Returns when no child is left.
 fn reap(group: Pid, events: &mpsc::Sender<Event>) {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((id, status))) if id == group => {
-                // What is left of its group keeps its number from being given to another.
+                // The number of the group is not reused while the group has members.
                 let _ = kill_process_group(group, Signal::KILL);
                 let _ = events.send(Event::Ended(ExitStatus::from_raw(status.as_raw())));
             }
             Ok(_) | Err(Errno::INTR) => {}
-            // There is nobody left.
+            // No children are left.
             Err(_) => return,
         }
     }
 }
 
-/// The program's standard streams.
+/// Receives the program's standard streams.
 fn receive_files(link: &UnixStream) -> io::Result<[OwnedFd; 3]> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
@@ -217,5 +234,5 @@ fn receive_files(link: &UnixStream) -> io::Result<[OwnedFd; 3]> {
     for file in &files {
         rustix::io::fcntl_setfd(file, FdFlags::CLOEXEC)?;
     }
-    files.try_into().map_err(|_| invalid(String::from("not three files")))
+    files.try_into().map_err(|_| invalid(String::from("expected three files")))
 }

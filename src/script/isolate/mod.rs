@@ -1,22 +1,22 @@
-//! Calls in child processes, for scripts that one does not trust: a script that brings its process down takes its own
-//! call with it and nothing else, and what neither interrupt nor watchdog stops is killed.
+//! Runs calls in child processes, for untrusted scripts. A script that crashes its process fails only its own call, and a
+//! script that neither the interrupt nor the watchdog stops is killed.
 //!
-//! In: a [`Script`] and a call, as a thread would get them. Out: the same answers, log lines and progress. A child
-//! runs one call at a time, on a state of its own in a fresh environment like any other; it is the engine's own
-//! binary (or any that calls [`serve_isolated`]), stays warm between calls, and speaks over its stdin and stdout
+//! Input: a [`Script`] and a call, as for a thread. Output: the same answers, log lines and progress. A child runs one
+//! call at a time, with its own Lua state and a fresh environment, as a thread does. It runs the engine's own binary (or
+//! any that calls [`serve_isolated`]), is reused for further calls, and communicates over its stdin and stdout
 //! ([`protocol`]).
 //!
-//! There are as many children as there would be threads; a call that has waited [`PATIENCE`] because all are held
-//! starts another, up to a limit. A child has the variables that its scripts may read and no others, no memory beyond
-//! what its calls may use, and no terminal; children are not shared between scripts that see different variables or
-//! of which only one runs programs.
+//! There are as many children as there would be threads. A call that has waited [`PATIENCE`] because all children are
+//! busy starts another, up to a limit. A child has the environment variables that its scripts may read and no others,
+//! the memory that its calls may use, and no terminal. Scripts share children only if they have the same variables and
+//! either all or none of them may run programs.
 //!
-//! A call that ends in time leaves its child warm, and so does one that is cancelled and says so at once (1 ms, where
-//! a new process takes 5). A child that is silent for half a second after its deadline is killed, with all that it started; one
-//! that dies fails its call. Children end when their parent's pipe closes, whatever closed it.
+//! A child is reused if its call ends in time, or if it confirms a cancellation at once (this takes 1 ms, a new process
+//! 5 ms). A child that does not answer until half a second after the deadline is killed, with all that it started. A
+//! child that dies fails its call. Children end when the pipe to their parent closes.
 //!
-//! Absent on purpose: a filter of system calls. What a script can reach is settled by the host tables in the child,
-//! as in a thread; a break out of Luau itself has the user's rights.
+//! Absent on purpose: a system call filter. The host tables in the child determine what a script can access, as in a
+//! thread. A script that breaks out of Luau itself has the user's rights.
 
 #[cfg(unix)]
 mod checker;
@@ -49,7 +49,7 @@ pub(super) use peer::Peer;
 pub(super) use protocol::Octets;
 pub use serve::serve_isolated;
 
-/// There are none: this process compiles scripts itself.
+/// Does nothing: this process compiles scripts itself.
 #[cfg(not(unix))]
 pub fn check_in_processes(_: ProcessOptions) {}
 
@@ -71,21 +71,21 @@ pub enum Isolation {
     Processes(ProcessOptions),
 }
 
-/// Which program the children are.
+/// The program that children run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessOptions {
     /// A program that calls [`serve_isolated`] when it is started with `arguments`.
     pub program: PathBuf,
-    /// What it is started with.
+    /// The program's arguments.
     pub arguments: Vec<OsString>,
 }
 
 impl ProcessOptions {
-    /// The program that asks, started with `arguments`: the very file that runs now, also if another has taken its
-    /// place since.
+    /// Returns the program of this process, to be started with `arguments`. On Linux this is the file that runs now, even
+    /// if it was replaced since.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the path of the program is unknown.
     pub fn this_program(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> std::io::Result<Self> {
         let own = PathBuf::from("/proc/self/exe");
         let program = if own.exists() { own } else { std::env::current_exe()? };
@@ -93,10 +93,9 @@ impl ProcessOptions {
     }
 }
 
-/// What variables a child has whatever its scripts may read: where the time zone, temporary files and root
-/// certificates are.
+/// Environment variables that every child has: the locations of the time zone, temporary files and root certificates.
 const ALWAYS: [&str; 4] = ["TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-/// And where programs are, if its scripts may run them.
+/// Environment variable of children whose scripts may run programs.
 const FOR_PROGRAMS: &str = "PATH";
 
 /// The children of one runner.
@@ -104,11 +103,11 @@ pub(super) struct Isolate {
     options: ProcessOptions,
     memory: u64,
     sink: ScriptSink,
-    /// A place for each call that may run at once.
+    /// One permit for each call that may run at the same time.
     usual: Arc<Semaphore>,
-    /// Further places, while all others are held.
+    /// Additional permits, for when all usual ones are in use.
     extra: Arc<Semaphore>,
-    /// Most children without a call.
+    /// Maximum number of idle children.
     most_idle: usize,
     state: Mutex<State>,
     closed: CancellationToken,
@@ -116,17 +115,17 @@ pub(super) struct Isolate {
 
 #[derive(Default)]
 struct State {
-    /// The longest idle first.
+    /// Idle children, longest idle first.
     idle: Vec<(Child, Instant)>,
     is_reaped: bool,
     calls: usize,
-    /// The numbers of scripts, by their addresses, which stay taken while the `Weak`s are held.
+    /// The numbers of scripts, by address. An address is not reused while its `Weak` exists.
     scripts: HashMap<usize, (Weak<Script>, u64)>,
     next_script: u64,
 }
 
 impl Isolate {
-    /// Children for at most `usual` calls at once, or `most` while all of them are held.
+    /// Creates the pool for at most `usual` calls at a time, or `most` while all usual permits are in use.
     pub(super) fn new(
         options: ProcessOptions,
         usual: usize,
@@ -159,7 +158,7 @@ impl Isolate {
         let job =
             Job { script_number: self.number(&script), script, call, context, timeout, memory: self.memory };
         let (sender, receiver) = oneshot::channel();
-        // A task of its own, which outlives the caller: a child is left in order or killed.
+        // A separate task, which outlives the caller: it returns the child to the pool or kills it.
         io::spawn(async move {
             let isolate = Arc::clone(&counted.0);
             isolate.drive(job, sender).await;
@@ -172,7 +171,7 @@ impl Isolate {
     /// Ends all calls and children.
     pub(super) fn close(&self) {
         self.closed.cancel();
-        // Their pipes close with them, and they end.
+        // Dropping a child kills it.
         drop(std::mem::take(&mut lock(&self.state).idle));
     }
 
@@ -198,7 +197,7 @@ impl Isolate {
         };
         let (ended, is_usable) = child.call(&job, &self.sink, stopped).await;
         let ended = if self.closed.is_cancelled() { Err(closed()) } else { ended };
-        // A child that can run more does so for the caller's next call, a dead one holds nobody up.
+        // The child is available before the caller's next call. The end of a broken child does not delay the answer.
         if is_usable {
             self.give_back(child);
             drop(answer.send(ended));
@@ -209,7 +208,7 @@ impl Isolate {
         drop(place);
     }
 
-    /// Waits for a place: a usual one or, after a while, another.
+    /// Waits for a usual permit or, after [`PATIENCE`], for an additional one.
     async fn place(&self) -> Result<OwnedSemaphorePermit, ToolError> {
         let further = async {
             tokio::time::sleep(PATIENCE).await;
@@ -223,7 +222,7 @@ impl Isolate {
         .map_err(|_| closed())
     }
 
-    /// A child of `kind`: the one that was idle last, or a new one.
+    /// Returns a child of `kind`: the one that became idle last, or a new one.
     async fn child(&self, kind: &Arc<Kind>) -> Result<Child, ToolError> {
         loop {
             let idle = {
@@ -258,7 +257,7 @@ impl Isolate {
         }
     }
 
-    /// The number of `script`, for as long as anyone holds it.
+    /// Returns the number of `script`, which does not change while the script is in use.
     fn number(&self, script: &Arc<Script>) -> u64 {
         let mut state = lock(&self.state);
         let State { scripts, next_script, .. } = &mut *state;
@@ -266,7 +265,7 @@ impl Isolate {
         if let Some((_, number)) = scripts.get(&address) {
             return *number;
         }
-        // A reload's worth of scripts nobody holds any more goes at a time.
+        // Removes the scripts of previous loads.
         scripts.retain(|_, (script, _)| script.strong_count() > 0);
         *next_script += 1;
         scripts.insert(address, (Arc::downgrade(script), *next_script));
@@ -274,7 +273,7 @@ impl Isolate {
     }
 }
 
-/// One of the calls that wait or run.
+/// A counted call, waiting or running.
 struct Counted(Arc<Isolate>);
 
 impl Counted {
@@ -297,7 +296,7 @@ impl Drop for Counted {
     }
 }
 
-/// Dismisses children that have been idle for long, until there are none.
+/// Dismisses children that have been idle for [`IDLE`], until no child is idle.
 async fn reap(isolate: Weak<Isolate>) {
     loop {
         tokio::time::sleep(IDLE / 2).await;
@@ -314,7 +313,7 @@ async fn reap(isolate: Weak<Isolate>) {
     }
 }
 
-/// What a child must be to run `script`.
+/// Returns the properties of a child that can run `script`.
 fn kind_of(script: &Script) -> Kind {
     let permissions = &script.permissions;
     let runs = !permissions.run.is_empty();

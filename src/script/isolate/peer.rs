@@ -1,29 +1,29 @@
-//! A child process that answers one message after the other over a socket, each in time or it is killed.
+//! A child process that answers messages over a socket, one at a time, and is killed if it does not answer in time.
 
 use std::ffi::OsStr;
-use std::io::{self, Write as _};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::protocol::{ALONE, head, read_frame, write_frame};
 
-/// The child; killed when dropped.
+/// The child process. Killed when dropped.
 pub(in crate::script) struct Peer {
     process: Child,
     link: UnixStream,
 }
 
 impl Peer {
-    /// Starts `program`, without any environment; its stdin and stdout are the socket.
+    /// Starts `program` with an empty environment. Its stdin and stdout are the socket.
     ///
     /// # Errors
-    /// When it does not start.
+    /// When the program does not start.
     pub(in crate::script) fn start(
         program: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -39,10 +39,11 @@ impl Peer {
         Ok(Self { process, link })
     }
 
-    /// Sends `message` and waits for an answer.
+    /// Sends `message` and waits for the answer.
     ///
     /// # Errors
-    /// `None` when none comes within `limit`. Then, or when the child is gone or makes no sense, it is of no more use.
+    /// `None` when the child takes longer than `limit` to read the message or to answer it. An error when the child has
+    /// ended or its answer is invalid. The child cannot be used again in either case.
     pub(in crate::script) fn ask<A: DeserializeOwned>(
         &mut self,
         message: &impl Serialize,
@@ -50,23 +51,57 @@ impl Peer {
     ) -> Result<A, Option<io::Error>> {
         let mut frame = Vec::new();
         write_frame(&mut frame, message, ALONE).map_err(Some)?;
-        self.link.set_write_timeout(Some(limit)).map_err(Some)?;
-        self.link.write_all(&frame).map_err(unless_late)?;
+        Timed::new(&self.link, limit).write_all(&frame).map_err(unless_late)?;
         self.hear(limit)
     }
 
-    /// Waits for what the child says next.
+    /// Waits for the next message of the child.
     ///
     /// # Errors
-    /// As above.
+    /// As for [`ask`](Self::ask).
     pub(in crate::script) fn hear<A: DeserializeOwned>(
         &mut self,
         limit: Duration,
     ) -> Result<A, Option<io::Error>> {
-        self.link.set_read_timeout(Some(limit)).map_err(Some)?;
-        let body = read_frame(&mut self.link).map_err(unless_late)?;
+        let body = read_frame(&mut Timed::new(&self.link, limit)).map_err(unless_late)?;
         let body = body.ok_or_else(|| Some(io::Error::other("it died")))?;
         Ok(head::<A>(&body).map_err(Some)?.0)
+    }
+}
+
+/// A socket with one deadline for all its reads and writes together.
+struct Timed<'l> {
+    link: &'l UnixStream,
+    until: Instant,
+}
+
+impl<'l> Timed<'l> {
+    fn new(link: &'l UnixStream, limit: Duration) -> Self {
+        Self { link, until: Instant::now() + limit }
+    }
+
+    /// Returns the time left.
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.link.set_read_timeout(Some(self.left()?))?;
+        self.link.read(buffer)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.link.set_write_timeout(Some(self.left()?))?;
+        self.link.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

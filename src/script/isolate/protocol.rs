@@ -1,8 +1,8 @@
-//! What the engine and a child process say to each other: frames over the child's stdin and stdout.
+//! The protocol between the engine and a child process: frames over the child's stdin and stdout.
 //!
-//! A frame is its length in four bytes, little-endian, and that many bytes of JSON: one value that says what it is
-//! and, for calls and answers, a second one behind it, so that neither nests the other deeper. Neither side trusts
-//! the other's lengths.
+//! A frame is its length in four bytes, little-endian, and that many bytes of JSON: the message and, for calls and
+//! answers, a payload after it. The payload is a separate value, so that the message does not increase its nesting depth.
+//! Both sides validate lengths.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -16,24 +16,24 @@ use serde_json::{Map, Value};
 use crate::script::{Contract, LoadProblem, LogLevel, Module, Parameter, PathGrant, Permissions, Script};
 use crate::tool::{CallContext, ToolError};
 
-/// What a child says first: both sides are of one version.
+/// The first message of a child, which shows that both sides have the same version.
 pub(super) const GREETING: &str = concat!("deftool script host ", env!("CARGO_PKG_VERSION"));
 
-/// Longest frame in either direction, in bytes.
+/// Maximum length of a frame in either direction, in bytes.
 pub(super) const MAX_FRAME: usize = 64 << 20;
 
-/// What the engine wants of its child.
+/// A message from the engine to a child.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// Hold this script under a number. Answered by [`Word::Loaded`].
+    /// Store this script under a number. Answered by [`Word::Loaded`].
     Load(u64, Box<WireScript>),
     /// The script of that number is not called again.
     Forget(u64),
     /// Run a call; its arguments follow. Answered by [`Word::Returned`] or [`Word::Failed`].
     Call(WireCall),
-    /// Stop the call that runs.
+    /// Stop the running call.
     Cancel,
-    /// Compile this source, which messages call by the name before it. Answered by [`Word::Checked`].
+    /// Compile this source. Messages use the file name before it. Answered by [`Word::Checked`].
     Check(String, Octets),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct WireCall {
     /// Repeated by the answer.
     pub(super) number: u64,
     pub(super) script: u64,
-    /// The time limit, settled.
+    /// The effective time limit.
     pub(super) timeout: Duration,
     pub(super) request_id: String,
     pub(super) job_name: String,
@@ -64,18 +64,18 @@ impl WireCall {
     }
 }
 
-/// What a child says.
+/// A message from a child to the engine.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Word {
     /// [`GREETING`], once.
     Ready(String),
-    /// The script is held, compiled or not.
+    /// The script is stored. It need not have compiled.
     Loaded(u64),
     Logged(WireLevel, String),
     Progressed(Option<f64>, String),
-    /// What the call used: the time of its top level, that of its function, bytes.
+    /// Resource usage of the call: run time of the top level, run time of the function, memory in bytes.
     Used(Duration, Duration, u64),
-    /// What the source returns and uses, or why it does not compile.
+    /// The contract of the source, or the reason why it does not compile.
     Checked(Result<Contract, LoadProblem>),
     /// The call of that number returned; its result follows.
     Returned(u64),
@@ -232,10 +232,10 @@ impl Octets {
     }
 }
 
-/// Adds the frame of `head` and, if there is one, `payload` to `frames`.
+/// Appends the frame of `head` and the optional `payload` to `frames`.
 ///
 /// # Errors
-/// When it would be longer than a frame may be.
+/// When the frame is longer than [`MAX_FRAME`].
 pub(in crate::script) fn write_frame(
     frames: &mut Vec<u8>,
     head: &impl Serialize,
@@ -261,10 +261,10 @@ pub(in crate::script) fn write_frame(
 /// No payload.
 pub(in crate::script) const ALONE: Option<&()> = None;
 
-/// The length that a frame's first four bytes tell.
+/// Returns the length in the first four bytes of a frame.
 ///
 /// # Errors
-/// When it is longer than a frame may be.
+/// When it exceeds [`MAX_FRAME`].
 pub(super) fn frame_length(prefix: [u8; 4]) -> io::Result<usize> {
     let length = u32::from_le_bytes(prefix) as usize;
     if length > MAX_FRAME {
@@ -273,7 +273,7 @@ pub(super) fn frame_length(prefix: [u8; 4]) -> io::Result<usize> {
     Ok(length)
 }
 
-/// Reads one frame's body; `None` at the end of `input`.
+/// Reads the body of one frame. Returns `None` at the end of `input`.
 pub(in crate::script) fn read_frame(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut prefix = [0; 4];
     match input.read_exact(&mut prefix) {
@@ -290,7 +290,7 @@ pub(in crate::script) fn read_frame(input: &mut impl Read) -> io::Result<Option<
     Ok(Some(body))
 }
 
-/// The first value of a frame's body, and the bytes behind it.
+/// Returns the message in a frame's body, and the bytes after it.
 pub(in crate::script) fn head<'b, T: Deserialize<'b>>(body: &'b [u8]) -> io::Result<(T, &'b [u8])> {
     let mut values = serde_json::Deserializer::from_slice(body).into_iter::<T>();
     let head = values.next().ok_or_else(|| invalid(String::from("an empty message")))??;
@@ -298,7 +298,7 @@ pub(in crate::script) fn head<'b, T: Deserialize<'b>>(body: &'b [u8]) -> io::Res
     Ok((head, rest))
 }
 
-/// The arguments behind a call.
+/// Parses the arguments after a call.
 pub(super) fn arguments(rest: &[u8]) -> io::Result<Map<String, Value>> {
     Ok(serde_json::from_slice(rest)?)
 }

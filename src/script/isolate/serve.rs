@@ -1,8 +1,8 @@
-//! The child's side: runs the calls that come on its stdin, one at a time, and says on its stdout how they ended.
+//! The child's side: runs the calls that arrive on stdin, one at a time, and writes their results to stdout.
 //!
-//! One thread reads, so that a cancellation and the parent's end are heard while a script runs on the other. What
-//! scripts and the programs they run have as stdin and stdout is `/dev/null`: the pipes to the parent are moved away
-//! first.
+//! One thread reads, so that it can detect a cancellation or the end of the parent while a script runs on the other
+//! thread. Scripts and their programs have `/dev/null` as stdin and stdout: the pipes to the parent are moved to other
+//! descriptors first.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,15 +21,17 @@ use crate::script::runner::STACK;
 use crate::script::{DEFAULT_MEMORY, Script, check_script};
 use crate::tool::{CallContext, ToolError, ToolErrorKind, Usage};
 
-/// How long the parent's end may take to end a call, and with it what its script started.
+/// Time limit for the end of a running call after the parent has ended.
 const LAST_CALL: Duration = Duration::from_millis(100);
 
 /// Makes this process a child of [`Isolation::Processes`](super::Isolation::Processes), or the guard of a program that a
-/// script runs, and serves its parent until that goes away. To be called first thing by a program that [`ProcessOptions`](super::ProcessOptions) names, whose
-/// `main` then returns: this process is taken out of its session, and its stdin and stdout become `/dev/null`.
+/// script runs, and serves its parent until the parent closes the connection.
+///
+/// The program that [`ProcessOptions`](super::ProcessOptions) names must call this first in `main`, and must then return.
+/// This process leaves its session, and its stdin and stdout become `/dev/null`.
 ///
 /// # Errors
-/// When the pipes cannot be taken or what comes over them makes no sense.
+/// When the pipes cannot be duplicated, or a message is invalid.
 pub fn serve_isolated() -> io::Result<()> {
     #[cfg(unix)]
     if super::guard::is_wanted() {
@@ -45,7 +47,7 @@ pub fn serve_isolated() -> io::Result<()> {
 #[cfg(unix)]
 fn take_pipes() -> io::Result<(File, File)> {
     use std::os::fd::AsFd;
-    // The copies are closed in programs that this one starts.
+    // The duplicates are closed in programs that this process starts.
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
@@ -59,7 +61,7 @@ fn take_pipes() -> io::Result<(io::Stdin, io::Stdout)> {
     Ok((io::stdin(), io::stdout()))
 }
 
-/// What the thread that runs scripts is told.
+/// A task for the thread that runs scripts.
 enum Task {
     Check(Script),
     Load(u64, Arc<Script>),
@@ -86,11 +88,11 @@ fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> io::Resul
     drop(tasks);
     let served = at_end.recv_timeout(LAST_CALL);
     kill_programs();
-    // Of a script that does not end the process's own end is the end.
+    // A script that does not stop ends with the process.
     heard.and(served.unwrap_or(Ok(())))
 }
 
-/// Hands on what comes until it ends.
+/// Passes on the orders from `input` until its end.
 fn hear(
     input: &mut impl Read,
     tasks: &mpsc::Sender<Task>,
@@ -115,14 +117,14 @@ fn hear(
             }
         };
         if tasks.send(task).is_err() {
-            // The other thread could not write: the parent is gone.
+            // The other thread failed to write: the parent has ended.
             break;
         }
     }
     Ok(())
 }
 
-/// A parent is better told by the process's end than by silence.
+/// Aborts the process on a panic, so that the parent detects it.
 struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {
@@ -138,7 +140,7 @@ struct Server<W> {
     scripts: HashMap<u64, Arc<Script>>,
     pool: Pool,
     runtime: tokio::runtime::Runtime,
-    /// The most memory that a script's calls have; `None`: no bound.
+    /// The highest memory limit of the loaded scripts, in bytes. `None`: no limit.
     memory: Option<u64>,
 }
 
@@ -150,7 +152,7 @@ impl<W: Write + Send + 'static> Server<W> {
                 ScriptEvent::Logged { level, text, .. } => Word::Logged(level.into(), text),
                 ScriptEvent::Progressed { fraction, text, .. } => Word::Progressed(fraction, text),
             };
-            // A parent that is gone is noticed by the thread that reads.
+            // The thread that reads detects that the parent has ended.
             drop(say(&heard, &word, ALONE));
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -168,7 +170,7 @@ impl<W: Write + Send + 'static> Server<W> {
             Task::Check(script) => say(&self.output, &Word::Checked(check_script(&script)), ALONE),
             Task::Load(number, script) => {
                 self.limit(&script);
-                // What is wrong with it is told by its calls.
+                // Calls of the script report its errors.
                 drop(script.compiled());
                 self.scripts.insert(number, script);
                 say(&self.output, &Word::Loaded(number), ALONE)
@@ -194,7 +196,7 @@ impl<W: Write + Send + 'static> Server<W> {
     }
 
     fn limit(&mut self, script: &Script) {
-        // Programs inherit it, and who may run them has what memory they have.
+        // Programs inherit the limit, so a script that may run programs has none.
         let bound = script.permissions.run.is_empty().then(|| script.memory.unwrap_or(DEFAULT_MEMORY));
         self.memory = self.memory.zip(bound).map(|(known, memory)| known.max(memory));
         confine::limit_memory(self.memory);

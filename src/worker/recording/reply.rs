@@ -64,21 +64,19 @@ pub(super) fn redact_reply(pieces: Vec<Piece>, mask: &Mask) -> Vec<Piece> {
     if edits.is_empty() { pieces } else { apply(&edits, &all, pieces) }
 }
 
-/// JSON that stands by itself in a body.
+/// One JSON value of a body.
 pub(in crate::worker) struct Frame {
     pub(in crate::worker) range: Range<usize>,
     value: Value,
 }
 
 impl Frame {
-    /// Whether it only adds to texts that may go on in the next frame; one that ends a reply does not.
+    /// Whether it only adds to texts that the next frame may continue. A frame that ends a reply does not.
     pub(in crate::worker) fn is_delta(&mut self) -> bool {
-        let is_named_otherwise =
+        let has_other_type =
             self.value.get("type").and_then(Value::as_str).is_some_and(|name| !name.ends_with("delta"));
         let mut choices = self.value.get("choices").and_then(Value::as_array).into_iter().flatten();
-        if is_named_otherwise
-            || choices.any(|choice| choice.get("finish_reason").is_some_and(Value::is_string))
-        {
+        if has_other_type || choices.any(|choice| choice.get("finish_reason").is_some_and(Value::is_string)) {
             return false;
         }
         let mut adds = false;
@@ -90,7 +88,7 @@ impl Frame {
     }
 }
 
-/// What follows each `data:`; a body that is JSON as a whole is one frame.
+/// The JSON values after each `data:`. A body that is one JSON value is one frame.
 pub(in crate::worker) fn frames_of(all: &[u8]) -> Vec<Frame> {
     if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(all) {
         return vec![Frame { range: 0..all.len(), value }];
@@ -110,11 +108,11 @@ pub(in crate::worker) fn frames_of(all: &[u8]) -> Vec<Frame> {
     frames
 }
 
-/// A text that goes on over frames.
+/// A text that is split over frames.
 #[derive(Default)]
 pub(in crate::worker) struct Channel {
     pub(in crate::worker) text: String,
-    /// Where each frame begins that adds to it, in the text and in the body.
+    /// Where each frame begins that adds to the text: in the text, and in the body.
     frames: Vec<(usize, usize)>,
     hits: Vec<Hit>,
     /// How much of it the frames before the one at hand hold, when it is gone through again.
@@ -122,19 +120,24 @@ pub(in crate::worker) struct Channel {
 }
 
 impl Channel {
-    /// Where the frame begins, in the body, that holds the text's byte `at`.
+    /// Returns the position in the body of the frame that holds byte `at` of the text.
     pub(in crate::worker) fn frame_at(&self, at: usize) -> usize {
         let behind = self.frames.partition_point(|(start, _)| *start <= at);
         behind.checked_sub(1).and_then(|index| self.frames.get(index)).map_or(0, |(_, frame)| *frame)
     }
+
+    /// Returns the position in the body of the last frame that adds to the text.
+    pub(in crate::worker) fn last_frame(&self) -> usize {
+        self.frames.last().map_or(0, |(_, frame)| *frame)
+    }
 }
 
-/// The texts that go on over frames.
+/// The texts that are split over frames.
 pub(in crate::worker) fn texts_of(mut frames: Vec<Frame>) -> Vec<Channel> {
     channels_of(&mut frames).1
 }
 
-/// `all` without what `find` finds in the texts that go on over its frames.
+/// Returns `all` without the hits of `find` in the texts that are split over its frames.
 pub(in crate::worker) fn rewrite_texts(all: Vec<u8>, find: impl Fn(&str) -> Vec<Hit>) -> Vec<u8> {
     let find = |text: &str, goes_on| if goes_on { find(text) } else { Vec::new() };
     let edits = redact_frames(frames_of(&all), &find, &|_| Vec::new());
@@ -145,7 +148,7 @@ pub(in crate::worker) fn rewrite_texts(all: Vec<u8>, find: impl Fn(&str) -> Vec<
     apply(&edits, &all, vec![piece]).into_iter().flat_map(|piece| piece.bytes).collect()
 }
 
-/// The texts that go on over frames, and the number of each by its name: marks are given in their order.
+/// The texts that are split over frames, and the index of each by its name. Marks are numbered in this order.
 fn channels_of(frames: &mut [Frame]) -> (HashMap<String, usize>, Vec<Channel>) {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut channels: Vec<Channel> = Vec::new();
@@ -158,7 +161,9 @@ fn channels_of(frames: &mut [Frame]) -> (HashMap<String, usize>, Vec<Channel>) {
                     channels.push(Channel::default());
                 }
                 if let Some(channel) = channels.get_mut(number) {
-                    channel.frames.push((channel.text.len(), begin));
+                    if !text.is_empty() {
+                        channel.frames.push((channel.text.len(), begin));
+                    }
                     channel.text.push_str(text);
                 }
             }
@@ -168,8 +173,8 @@ fn channels_of(frames: &mut [Frame]) -> (HashMap<String, usize>, Vec<Channel>) {
     (numbers, channels)
 }
 
-/// `find`: what is removed from a text, and whether that goes on over frames; `find_in_frame`: from a frame, which stays
-/// JSON.
+/// Returns the frames that change. `find` returns the hits in a text; its flag tells whether the text is split over frames.
+/// `find_in_frame` returns the hits in the JSON text of a frame.
 fn redact_frames(
     mut frames: Vec<Frame>,
     find: &dyn Fn(&str, bool) -> Vec<Hit>,

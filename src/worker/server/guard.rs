@@ -25,6 +25,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 use serde::{Deserialize, Serialize};
 
+#[cfg(target_os = "linux")]
+use crate::script::processes::Descendants;
+
 /// Longer orders are none.
 const MAX_ORDER: usize = 4 << 20;
 /// How long what was killed may take to be gone.
@@ -168,10 +171,13 @@ fn guard(mut lifeline: File, words: File, command: Vec<String>, grace: Duration)
     let _ = say(&words, &Word::Started(group.as_raw_nonzero().get()));
     let burying =
         std::thread::Builder::new().name(String::from("undertaker")).spawn(move || bury(group, &sender));
-    if let Err(error) = burying {
-        let _ = kill_process_group(group, Signal::KILL);
-        return Err(error);
-    }
+    let burying = match burying {
+        Ok(burying) => burying,
+        Err(error) => {
+            let _ = kill_process_group(group, Signal::KILL);
+            return Err(error);
+        }
+    };
     let mut ending = events.recv();
     if matches!(ending, Ok(Event::Cut)) {
         let _ = kill_process_group(group, Signal::TERM);
@@ -183,7 +189,7 @@ fn guard(mut lifeline: File, words: File, command: Vec<String>, grace: Duration)
         });
     }
     #[cfg(target_os = "linux")]
-    super::descendants::Descendants::default().kill();
+    Descendants::default().kill(|| burying.is_finished());
     match ending {
         Ok(Event::Exited { code, signal }) => say(&words, &Word::Exited { code, signal }),
         // It is in the kernel's hands, which lets nobody kill it now.

@@ -18,8 +18,8 @@ use super::policy::{RestartPolicy, Verdict};
 use super::port::{Whose, is_port_free, whose};
 use super::pulse::Pulse;
 use super::route::Route;
-use super::stat::{is_dead, is_stopped};
 use crate::request::{FailReason, Failure};
+use crate::script::processes::{is_dead, is_stopped};
 use crate::worker::endpoint::Endpoint;
 use crate::worker::http::HttpTransport;
 
@@ -40,8 +40,8 @@ pub(in crate::worker) enum Order {
     Restart,
     /// A request was disconnected because it stalled: its slot is to become idle.
     Stalled,
-    /// A stream of this server broke: is the server lost, and by what? Answered when it is known: with the loss, or with
-    /// `None` after the server was seen to live on.
+    /// A stream of this server broke. The answer is the loss of the server, or `None` once a later look shows that the
+    /// server still runs.
     Verdict(oneshot::Sender<Option<Failure>>),
     /// The end.
     Stop,
@@ -70,7 +70,7 @@ pub(in crate::worker) struct Keeper {
     pub(super) was_ready: bool,
     pub(super) races: u32,
     pub(super) began: Instant,
-    /// How the server was lost last.
+    /// The last loss of the server.
     pub(super) last_loss: Option<Failure>,
 }
 
@@ -93,9 +93,9 @@ pub(super) struct Up {
     /// When the last look began.
     look_began: Instant,
     next_look: Instant,
-    /// Who waits for the verdict about a broken stream, and from when on a look tells.
+    /// Pending [`Order::Verdict`]s, each with the earliest start of a look that decides it.
     verdicts: Vec<(Instant, oneshot::Sender<Option<Failure>>)>,
-    /// Since when a process of it is stopped and none works, while it starts.
+    /// While it starts: when a process of it was first seen stopped and none worked.
     stopped: Option<Instant>,
     /// Between two looks, while it starts.
     pace: Duration,
@@ -197,8 +197,9 @@ impl Keeper {
         self.last_loss = Some(failure);
     }
 
-    /// A stream broke. Its connection ends a little before its process, and that before its guard tells, so that only a
-    /// look that begins later shows a server that lives on. A server that is not ready is a later one than the stream's.
+    /// A stream broke. The connection ends shortly before the process, and the guard reports the exit later still, so only a
+    /// look that begins after [`CONFIRM`] shows that the server still runs. If the server is not ready, the server of the
+    /// stream is already lost.
     fn judge(&mut self, answer: oneshot::Sender<Option<Failure>>) {
         match &mut self.phase {
             Phase::Up(up) if up.is_ready => {
@@ -291,7 +292,7 @@ impl Keeper {
         self.enter(WorkerState::Failed, Some(self.with_lines(why)));
     }
 
-    /// Nothing runs any more, for this reason; it is started again after a while, unless that happened too often.
+    /// No process runs, for the reason `why`: schedules a restart, unless there were too many.
     fn try_again(&mut self, why: &str) {
         self.phase = Phase::Down(None);
         self.forget();
@@ -418,7 +419,7 @@ impl Keeper {
         }
         if let Some(since) = self.stopped_since(now) {
             let limits = self.options.limits;
-            // As long as one that is ready may leave its probes unanswered.
+            // The same limit as for unanswered probes of a ready server.
             let stopped = now.duration_since(since);
             if stopped >= limits.probe * limits.misses {
                 let why = format!(
@@ -428,7 +429,7 @@ impl Keeper {
                     stopped.as_secs_f64()
                 );
                 self.take_down().await;
-                // That comes from outside, and need not come again.
+                // The signal came from outside, so a restart may succeed.
                 return self.try_again(&why);
             }
         }
@@ -446,8 +447,8 @@ impl Keeper {
         }
     }
 
-    /// Since when the server that starts cannot go on, because a process of its group is stopped and none of them works.
-    /// That none works is no evidence by itself: a server may wait for its disk.
+    /// Returns since when the starting server is stopped: a process of its group is in state `T`, and none uses CPU. Low CPU
+    /// alone is not evidence: a server may wait for its disk.
     fn stopped_since(&mut self, now: Instant) -> Option<Instant> {
         let worked = self.pulse.feel();
         let Phase::Up(up) = &mut self.phase else { return None };
@@ -493,7 +494,7 @@ impl Keeper {
             }
             Probe::Answered(..) | Probe::Silent(_) => up.misses += 1,
         }
-        // What its children answer says nothing of a server that is dead already.
+        // A child may answer for a server that is already dead.
         if up.misses == 0 && !up.process.id().is_some_and(is_dead) {
             let began = up.look_began;
             for (_, answer) in up.verdicts.extract_if(.., |(from, _)| *from <= began) {

@@ -12,8 +12,6 @@
 //! alone. Absent on purpose: servers that go to the background, whose end nobody would hear of.
 
 mod condition;
-#[cfg(target_os = "linux")]
-mod descendants;
 #[cfg(not(unix))]
 mod elsewhere;
 #[cfg(unix)]
@@ -29,7 +27,6 @@ mod port;
 mod process;
 mod pulse;
 mod route;
-mod stat;
 
 use std::sync::Arc;
 
@@ -37,8 +34,6 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 pub use condition::{NotReady, WorkerState, WorkerStatus};
-#[cfg(all(target_os = "linux", feature = "cli"))]
-pub(crate) use descendants::Descendants;
 #[cfg(not(unix))]
 pub use elsewhere::guard_server;
 #[cfg(unix)]
@@ -102,7 +97,7 @@ impl Server {
         let _ = self.orders.send(order);
     }
 
-    /// Whether the server of a stream that broke is lost, and by what; waits until that is known.
+    /// Waits until it is known whether the server of a broken stream is lost, and returns the loss.
     pub(super) async fn verdict(&self) -> Option<Failure> {
         let (answer, verdict) = oneshot::channel();
         self.order(Order::Verdict(answer));

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 
-use super::stat::{process, processes};
+use crate::script::processes::{process, processes};
 
 /// A port that nobody has now. Somebody may have it a moment later.
 pub(super) fn free_port() -> std::io::Result<u16> {

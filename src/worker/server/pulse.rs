@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::stat::processes;
+use crate::script::processes::processes;
 use crate::worker::record::lock;
 
 /// Two looks nearer to each other than this tell nothing: a tick is 10 ms.
@@ -112,7 +112,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn this_process_works() {
-        let own = super::super::stat::process(std::process::id()).unwrap();
+        let own = crate::script::processes::process(std::process::id()).unwrap();
         let pulse = Pulse::default();
         pulse.follow(Some(own.group));
         let begun = std::time::Instant::now();

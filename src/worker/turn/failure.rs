@@ -8,7 +8,7 @@ use crate::worker::drive::seconds;
 use crate::worker::endpoint::is_usual_place;
 use crate::worker::transport::{TransportError, api_path};
 
-/// How an error of the transport ends a request; `None`: as a recorded request that its submitter gave up.
+/// Returns the failure that a transport error ends the request with. `None`: the recorded request was canceled.
 pub(super) fn of_transport(error: TransportError) -> Option<Failure> {
     let unknown = |kind, detail| Some(Failure::new(FailReason::UnknownError, kind, detail));
     match error {

@@ -35,12 +35,16 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// A stream broke: whether that was because its managed server died or is restarted, which is then what the request fails
-/// with. Waits until the server is known to be lost, or seen to live on.
-pub(super) async fn is_lost(task: &Drive) -> bool {
+/// Whether a stream broke because its managed server died or was restarted; that loss becomes the stop reason of the request.
+/// Waits until the state of the server is known.
+pub(super) async fn is_lost(task: &Drive, total: Option<Instant>) -> bool {
     tokio::select! {
         biased;
         () = task.cancel.cancelled() => true,
+        () = until(total) => {
+            task.record.stop_with(task.total_failure());
+            true
+        }
         verdict = task.shared.server_verdict() => match verdict {
             Some(failure) => {
                 task.record.stop_with(failure);

@@ -31,9 +31,9 @@ const EXPLAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// Why a reply is not read any further.
 enum Stop {
-    /// The request ends by this; `None`: its submitter gave it up.
+    /// The request ends with this failure. `None`: it was canceled.
     By(Option<Failure>),
-    /// The request machine ended it, or is about to.
+    /// The request machine ended the request, or waits only for the end of the reply.
     ByMachine,
     /// The server sent the API key back: nothing of the reply is used.
     EchoedKey,
@@ -69,7 +69,7 @@ impl Turn<'_> {
         if guard.completes_key(&events) || guard.is_in_notes(&notes) {
             return Err(self.fail(echoed_key(url)));
         }
-        if !is_ended && events.iter().any(is_broken) && is_lost(task).await {
+        if !is_ended && events.iter().any(is_broken) && is_lost(task, self.total).await {
             task.close(self.run, task.record.stop_reason());
             self.feed(&mut events);
             return Err(Over);
@@ -90,7 +90,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Ends the request while its reply is read: the exit calls that came are recorded.
+    /// Ends the request while its reply is read. Exit calls that are complete become signals.
     fn stop_reading(&mut self, stop: Stop, decoder: StreamDecoder, mut guard: EchoGuard<'_>) -> Over {
         let mut events = Vec::new();
         let end = End::Broken { error: String::from("the reply was not read any further") };
@@ -114,7 +114,7 @@ impl Turn<'_> {
         self.task.publish_own(self.run, Event::Warning { message });
     }
 
-    /// Reports what else of a reply was not used.
+    /// Reports repeated calls and items that are not read.
     fn warn(&self, notes: &StreamNotes) {
         let url = self.task.url();
         if notes.repeated_calls > 0 {
@@ -131,7 +131,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Reads the body to its end. However that comes, no part of the API key is left at the end of what was read.
+    /// Reads the body to its end. However it ends, the last bytes taken hold no part of the API key.
     async fn read_body(
         &mut self,
         open: &mut Open,
@@ -198,7 +198,7 @@ impl Turn<'_> {
                 Fed::Pass(bytes) => self.take(&bytes, decoder, guard, timers),
                 Fed::Spelled(bytes) => self.take(&bytes, decoder, guard, timers).and(Err(Stop::EchoedKey)),
             };
-            // Also where the request ends by what was taken: a server that generates notices a disconnect.
+            // Also when this piece ends the request: a server that generates notices a disconnect.
             if timers.any_token() || decoder.has_finish_reason() {
                 open.exchange.settle();
             }
@@ -214,7 +214,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes a piece of the body: decodes it, records it, and feeds the machine.
+    /// Takes a piece of the body: decodes it, records it, and passes its events to the request machine.
     fn take(
         &mut self,
         bytes: &[u8],

@@ -1,8 +1,8 @@
 //! The server that a worker talks to, and the key that it sends there.
 //!
-//! Whoever wrote the spec chose the server, the variable of the key, or both, so each is a permission request like those of
-//! tools. A server on this machine needs none of its own: nothing leaves the machine. What the user said is never asked
-//! about: an endpoint from the command line or from `OPENAI_BASE_URL`, with the variable that no spec names.
+//! The author of the spec chose the server, the variable of the key, or both, so each is a permission request like those of
+//! tools. A server on this machine needs no permission: nothing leaves the machine. An endpoint from the command line or from
+//! `OPENAI_BASE_URL`, with the default variable, never needs one.
 
 use reqwest::Url;
 
@@ -11,15 +11,15 @@ use crate::spec::WorkerSpec;
 use crate::text::Location;
 use crate::worker::http::{has_user, is_on_this_machine};
 
-/// What `worker` wants to send where. `named` is the endpoint that the user named in place of the spec's; `has_key`: whether
-/// the variable of its key is set.
+/// Returns the permissions that `worker` needs to contact its server. `named` is the user's endpoint, which replaces the
+/// spec's; `has_key` tells whether the variable of its key is set.
 pub fn endpoint_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>, has_key: bool) -> Option<Wish> {
     // A server that the worker starts is trusted as a whole.
     let server = if named.is_some() || worker.server.is_some() { None } else { worker.endpoint.as_deref() };
     let parsed = |base: &str| Url::parse(base.trim()).ok();
     let to = named.or(server).and_then(parsed);
     let is_chosen = server.is_some() || names_key(worker);
-    // A URL with a user and a password is sent these, and no key.
+    // A URL with a user or a password sends them instead of the key.
     let sends_key = has_key && is_chosen && !to.as_ref().is_some_and(has_user);
     let server = server.and_then(parsed).filter(|url| sends_key || !is_on_this_machine(url));
     let grants = Grants {
@@ -35,18 +35,18 @@ pub fn endpoint_wish(load: &Load, worker: &WorkerSpec, named: Option<&str>, has_
     Some(Wish { tool: format!("worker `{}`", worker.name.value), place, grants })
 }
 
-/// Whether `worker` names a server that is not on this machine, and the user named none in its place.
+/// Whether `worker` contacts a server that the spec names and that is not on this machine.
 pub fn is_remote(worker: &WorkerSpec, named: Option<&str>) -> bool {
     let base = worker.endpoint.as_deref().filter(|_| named.is_none() && worker.server.is_none());
     base.and_then(|base| Url::parse(base.trim()).ok()).is_some_and(|url| !is_on_this_machine(&url))
 }
 
-/// Whether the spec names a variable of its own, in place of the one that every program reads.
+/// Whether the spec names another key variable than the default.
 pub fn names_key(worker: &WorkerSpec) -> bool {
     worker.api_key_env != WorkerSpec::named("").api_key_env
 }
 
-/// What the workers of a project want, where `is_set` says that a variable is set.
+/// Returns the permission requests of a project's workers. `is_set` tells whether a variable is set.
 pub fn endpoint_wishes(load: &Load, is_set: impl Fn(&str) -> bool) -> Vec<Wish> {
     let workers = load.workers.iter().filter(|worker| worker.valid);
     workers.filter_map(|worker| endpoint_wish(load, worker, None, is_set(&worker.api_key_env))).collect()

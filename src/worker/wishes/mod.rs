@@ -1,5 +1,5 @@
-//! What a worker's own spec wants of its user beyond what its tools want: a server
-//! elsewhere, a key sent there, a program started.
+//! Permission requests of a worker's own spec, besides those of its tools: to contact a remote server, to send a key there, to
+//! start a program.
 //!
 //! Whoever runs a project that others wrote asks for trust in these first ([`crate::project::Trust`]).
 

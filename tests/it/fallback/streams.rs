@@ -35,6 +35,7 @@ fn no_prefix_is_called_that_is_not_whole() {
 /// A reply that ends inside an exit call makes the calls before it and records what came of the exit call.
 #[test]
 fn a_cut_exit_call_changes_nothing_for_the_others() {
+    let mut all_failed = Vec::new();
     for family in families() {
         let hits: Vec<&Specimen> = family.hits().collect();
         let is_exit = |hit: &&&Specimen| matches!(&hit.expected, Expected::Calls { calls, signals, .. } if calls.is_empty() && !signals.is_empty());
@@ -47,7 +48,7 @@ fn a_cut_exit_call_changes_nothing_for_the_others() {
             let context = format!("{}: {prefix:?} {read:?}", family.name);
             let is_named = prefix.find("finish").is_some_and(|at| prefix.len() > at + "finish".len());
             if is_named {
-                assert_eq!(read.failed, None, "{context}");
+                all_failed.extend(read.failed.as_ref().map(|_| context.clone()));
             } else {
                 assert!(read.signals.is_empty(), "{context}");
             }
@@ -55,15 +56,18 @@ fn a_cut_exit_call_changes_nothing_for_the_others() {
                 assert_eq!(name, "finish", "{context}");
                 let written = arguments.as_str();
                 assert!(
-                    *arguments == whole || written.is_some_and(|text| prefix.ends_with(text)),
+                    *arguments == whole || written.is_some_and(|text| prefix.contains(text)),
                     "{context}"
                 );
                 recorded += usize::from(written.is_some());
             }
         }
-        assert!(recorded > 0 || !family.marked, "{}", family.name);
+        if recorded == 0 && family.marked {
+            all_failed.push(format!("{}: none recorded", family.name));
+        }
         println!("{:<24} {recorded:>3} cuts recorded", family.name);
     }
+    assert!(all_failed.is_empty(), "{}", all_failed.join("\n"));
 }
 
 /// The user never sees the start of a directive that is then taken out, and plain text does not wait.

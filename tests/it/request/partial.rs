@@ -61,7 +61,7 @@ fn a_broken_exit_call_in_text_is_a_signal() {
         ("<tool_call>{\"name\": \"finish\", \"arguments\": {\"n\": ", "{\"n\":"),
         ("<tool_call>{\"name\": \"finish\", \"arguments\": {'n': 1}}</tool_call>", "{'n': 1}}"),
         ("<tool_call>{\"name\": \"finish\"", ""),
-        ("<tool_call><function=finish><parameter=n>1", "finish><parameter=n>1"),
+        ("<tool_call><function=finish><parameter=n>1", "<parameter=n>1"),
         ("[TOOL_CALLS]finish{\"n\": [", "{\"n\": ["),
         ("<start_function_call>call:finish{n:<escape>a", "n:<escape>a"),
     ] {

@@ -1,4 +1,4 @@
-//! An answer's body, read and decompressed piece by piece under a limit that holds for what comes out.
+//! Reads and decompresses a response body piece by piece. The size limit applies to the decompressed body.
 
 use std::io::{self, Write};
 
@@ -7,19 +7,21 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 
 use super::failure::{explain, failed};
+use super::request::MAX_BYTES;
 use crate::script::error::HostError;
 
-/// Most compressed bytes that are expanded before others have a turn: a thousand times as many come out at worst.
+/// Maximum number of compressed bytes to decompress before other tasks may run: they expand to at most a thousand times
+/// as many.
 const PIECE: usize = 4 << 10;
 
-/// What the script asks servers to send.
+/// The value of `Accept-Encoding`.
 pub(super) const ACCEPTED: &str = "gzip";
 
-/// Reads the body of `response`, at most `most` bytes of it, and takes from its headers what no longer holds. `url`:
-/// as messages name it.
+/// Reads the body of `response`, at most `most` bytes, and removes the headers that do not apply to the decompressed
+/// body. Messages name `url`.
 ///
 /// # Errors
-/// When it is longer, breaks off, or is not the gzip that it is said to be.
+/// When the body is longer, incomplete, or not gzip although its header says so.
 pub(super) async fn read(response: &mut Response, most: usize, url: &str) -> Result<Vec<u8>, HostError> {
     let is_gzip = is_gzip(response);
     if !is_gzip && response.content_length().is_some_and(|length| length > most as u64) {
@@ -41,7 +43,7 @@ pub(super) async fn read(response: &mut Response, most: usize, url: &str) -> Res
     unpacker.finish().map_err(|refusal| refusal.told(url, most))
 }
 
-/// Whether the body is gzip and nothing else. What is packed otherwise is the script's to read.
+/// Returns whether gzip is the body's only encoding. The script receives a body with other encodings unchanged.
 fn is_gzip(response: &Response) -> bool {
     let mut encodings = response.headers().get_all(CONTENT_ENCODING).iter();
     let first = encodings.next().map(|value| value.as_bytes().to_ascii_lowercase());
@@ -50,11 +52,11 @@ fn is_gzip(response: &Response) -> bool {
 
 fn too_long(url: &str, most: usize) -> HostError {
     failed(format!(
-        "{url}: the answer's body is longer than {most} bytes; ask for less, or for more with max_bytes (at most 33554432)"
+        "{url}: the answer's body is longer than {most} bytes; ask for less, or for more with max_bytes (at most {MAX_BYTES})"
     ))
 }
 
-/// Why a body is not taken.
+/// The reason to reject a body.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
     TooLong,
@@ -70,7 +72,7 @@ impl Refusal {
     }
 }
 
-/// A body that comes in pieces.
+/// A body that arrives in pieces.
 struct Unpacker {
     to: To,
     was_fed: bool,
@@ -100,7 +102,7 @@ impl Unpacker {
     fn finish(self) -> Result<Vec<u8>, Refusal> {
         match self.to {
             To::Plain(capped) => Ok(capped.bytes),
-            // The answer to a `HEAD` is packed and empty.
+            // The response to a `HEAD` request has the gzip header and no body.
             To::Gzip(_) if !self.was_fed => Ok(Vec::new()),
             To::Gzip(mut decoder) => {
                 let ended = decoder.try_finish();
@@ -112,7 +114,7 @@ impl Unpacker {
     }
 }
 
-/// Bytes up to a limit.
+/// A buffer with a maximum length.
 struct Capped {
     bytes: Vec<u8>,
     most: usize,
@@ -168,7 +170,7 @@ mod tests {
         assert_eq!(unpack(&[], 1, 1), Ok(Vec::new()));
     }
 
-    /// A gigabyte of zeros: no more than the limit is ever held.
+    /// A gigabyte of zeros. The buffer never exceeds the limit.
     #[test]
     fn a_bomb_is_stopped_while_it_expands() {
         let member = gzip(&vec![0; 16 << 20]);

@@ -14,7 +14,7 @@ use super::super::options::Options;
 use super::values::Reader;
 
 /// Most bytes of a body, received or sent.
-const MAX_BYTES: usize = 32 << 20;
+pub(super) const MAX_BYTES: usize = 32 << 20;
 /// Most bytes of a body that is received, when the script does not say.
 const DEFAULT_BYTES: usize = 8 << 20;
 /// Most redirects that a script may ask for, and those that are followed when it does not.
