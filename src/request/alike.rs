@@ -6,69 +6,31 @@
 //!
 //! Absent: base64 and its like, and calls that a text describes in other words.
 
-use crate::chat::fallback;
-
-/// No entity that is known is longer.
-const MAX_ENTITY: usize = 10;
+use crate::chat::fallback::{decode_references, unicode_escape};
 
 /// `text` as it is compared.
 pub(super) fn comparable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let (character, length) = match first {
-            '\\' => escape(rest),
-            '&' => entity(rest),
-            other => (Some(other), other.len_utf8()),
-        };
-        out.extend(character.and_then(plain));
+    let chars = std::iter::from_fn(|| {
+        let first = rest.chars().next()?;
+        let (ch, length) = if first == '\\' { escape(rest) } else { (Some(first), first.len_utf8()) };
         rest = rest.get(length..).unwrap_or_default();
-    }
-    out
+        Some(ch)
+    });
+    decode_references(chars.flatten()).chars().filter_map(plain).collect()
 }
 
 /// The character that backslashes begin, however many, and how many bytes it takes.
 fn escape(text: &str) -> (Option<char>, usize) {
     let after = text.trim_start_matches('\\');
     let slashes = text.len() - after.len();
-    match after.bytes().next() {
+    let (ch, length) = match after.bytes().next() {
         // Blanks and controls.
-        Some(b'b' | b'f' | b'n' | b'r' | b't') => (None, slashes + 1),
-        Some(b'u') => match unit(after) {
-            Some(high @ 0xD800..0xDC00) => {
-                let next = after.get(5..).unwrap_or_default();
-                let second = next.trim_start_matches('\\');
-                match unit(second) {
-                    Some(low @ 0xDC00..0xE000) if second.len() < next.len() => {
-                        let code = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
-                        (char::from_u32(code), slashes + 10 + next.len() - second.len())
-                    }
-                    Some(_) | None => (None, slashes + 5),
-                }
-            }
-            Some(code) => (char::from_u32(code), slashes + 5),
-            None => (None, slashes),
-        },
-        Some(_) | None => (None, slashes),
-    }
-}
-
-/// `u003c`
-fn unit(text: &str) -> Option<u32> {
-    let digits = text.strip_prefix('u')?.get(..4)?;
-    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
-}
-
-/// The character that an ampersand begins, and how many bytes it takes.
-fn entity(text: &str) -> (Option<char>, usize) {
-    let mut body = text.get(1..).unwrap_or_default();
-    while let Some(inner) = body.strip_prefix("amp;") {
-        body = inner;
-    }
-    let start = text.len() - body.len();
-    let end = body.bytes().take(MAX_ENTITY).position(|byte| byte == b';');
-    let found = end.and_then(|end| Some((fallback::entity(body.get(..end)?)?, start + end + 1)));
-    found.map_or((Some('&'), start), |(character, length)| (Some(character), length))
+        Some(b'b' | b'f' | b'n' | b'r' | b't') => (Some(' '), 1),
+        Some(b'u') => unicode_escape(after).unwrap_or((None, 0)),
+        Some(_) | None => (None, 0),
+    };
+    (ch, slashes + length)
 }
 
 /// The character that stands for all that look like it; `None`: it is not seen.

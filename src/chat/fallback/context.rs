@@ -12,7 +12,7 @@ use super::enclosures::{Enclosures, is_wrapper};
 use super::entities::{Decoded, EntityReader};
 use super::marks::{Mark, MarkReader};
 use super::quotations::Quotations;
-use super::sentence::Sentence;
+use super::sentence::{Sentence, goes_on};
 use super::tags::{Tag, TagReader};
 
 /// What the text so far says of the place where the next character will stand.
@@ -50,10 +50,13 @@ pub(super) struct Context {
     marks: MarkReader,
     /// Only blanks and other marks stood before the mark that is read.
     mark_begins_line: bool,
-    /// The mark that is read began with a reference in HTML.
-    mark_is_escaped: bool,
+    /// The mark that is read stands in a sentence.
+    mark_in_sentence: bool,
+    /// The marker of another role, until it is known whether it is only mentioned.
+    role: Option<PendingRole>,
     enclosures: Enclosures,
     channels: Channels,
+    /// The last character, with character references decoded.
     previous: Option<char>,
     sentence: Sentence,
     /// Only blanks since what the model says began.
@@ -70,6 +73,15 @@ enum Think {
     Message,
     /// The same, where only words are left of harmony's marks.
     Channel,
+}
+
+/// The position of a marker of another role that may be only mentioned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum PendingRole {
+    /// Inside a sentence: a mention if the sentence goes on. `gap`: blanks follow the marker.
+    InSentence { gap: bool },
+    /// In a quotation: a mention if the quotation is closed in its paragraph.
+    InQuotation,
 }
 
 /// How much of a list item's begin was read on this line.
@@ -106,7 +118,8 @@ impl Context {
             entities: EntityReader::default(),
             marks: MarkReader::new(),
             mark_begins_line: true,
-            mark_is_escaped: false,
+            mark_in_sentence: false,
+            role: None,
             enclosures: Enclosures::new(),
             channels: Channels::new(),
             previous: None,
@@ -119,6 +132,7 @@ impl Context {
     /// Whether a call that begins with `ch` here would be the model's own.
     pub(super) fn is_free(&mut self, ch: char) -> bool {
         self.settle(ch);
+        self.quotations.settle(ch, &mut self.enclosures);
         if self.think == Some(Think::Channel) {
             // Only what ends the thinking.
             return self.may_begin_channel(ch) && !self.think_quoted;
@@ -136,7 +150,7 @@ impl Context {
 
     /// Whether a call here is quoted by what encloses it, whatever follows.
     pub(super) fn is_enclosed(&self) -> bool {
-        self.enclosures.holds_call()
+        self.enclosures.holds_call() || self.role.is_some() || self.marks.is_in_value()
     }
 
     /// What begins here may be a call.
@@ -191,6 +205,7 @@ impl Context {
             && self.entities.is_idle()
             && !self.channels.is_reading()
             && self.quotations.is_idle()
+            && self.role.is_none()
             && if self.think.is_some() {
                 true
             } else if self.fence.is_some() {
@@ -226,14 +241,14 @@ impl Context {
 
     /// A call was taken out of the text, and with it the end of its line.
     pub(super) fn line_taken(&mut self) {
-        self.clear_marks();
+        self.cut();
         self.begin_line();
         self.sentence.begin(false);
     }
 
     /// A call was taken out of the middle of a line.
     pub(super) fn inline_taken(&mut self) {
-        self.clear_marks();
+        self.cut();
         self.line_start = false;
         self.list = ListItem::No;
         self.previous = None;
@@ -243,11 +258,13 @@ impl Context {
     /// Takes one character of plain text.
     pub(super) fn track(&mut self, ch: char) {
         self.settle(ch);
+        let in_sentence = self.sentence.is_open();
         self.sentence.take(ch.encode_utf8(&mut [0; 4]));
         self.message_start &= ch.is_whitespace();
+        let is_code = self.is_in_code();
         if let Some(channel) = self.channels.push(ch) {
             self.track_channel(channel);
-        } else if !self.track_tags(ch) && self.think.is_none() {
+        } else if !self.track_tags(ch, in_sentence) && self.think.is_none() {
             if ch == '\n' {
                 self.end_line();
             } else if self.fence.is_some() {
@@ -256,17 +273,14 @@ impl Context {
                 self.track_text(ch);
             }
         }
-        self.previous = Some(ch);
+        if is_code {
+            self.previous = Some(ch);
+        }
     }
 
     /// Ends the text.
     pub(super) fn finish(&mut self) {
-        self.settle_quotations('\n');
-    }
-
-    /// Decides on quotation marks just read, now that `ch` follows them.
-    fn settle_quotations(&mut self, ch: char) {
-        self.quotations.settle(ch, self.inline.is_none(), &mut self.enclosures);
+        self.quotations.settle('\n', &mut self.enclosures);
     }
 
     fn track_text(&mut self, ch: char) {
@@ -307,7 +321,6 @@ impl Context {
         match ch {
             '>' => self.block_quote |= fits,
             '`' | '~' => {
-                self.settle_quotations(ch);
                 self.run = Some((ch, 1, fits));
                 self.fence_column = column;
                 return;
@@ -320,7 +333,6 @@ impl Context {
     }
 
     fn track_mark(&mut self, ch: char) {
-        self.settle_quotations(ch);
         match ch {
             '`' => {
                 // An info string holds no backtick: the line began with inline code.
@@ -337,7 +349,6 @@ impl Context {
                     self.run = Some(('~', length + 1, start));
                 }
             }
-            _ if self.inline.is_none() => self.quotations.push(ch, self.previous, &mut self.enclosures),
             _ => {}
         }
     }
@@ -358,7 +369,7 @@ impl Context {
     }
 
     /// Follows tags; whether `ch` ended one that says what the text is.
-    fn track_tags(&mut self, ch: char) -> bool {
+    fn track_tags(&mut self, ch: char, in_sentence: bool) -> bool {
         if self.is_in_code() {
             self.tag.clear();
             self.clear_marks();
@@ -368,7 +379,7 @@ impl Context {
             return false;
         }
         let tag = self.tag.push(ch);
-        self.track_enclosures(ch, tag.is_some());
+        self.track_references(ch, in_sentence, tag.is_some());
         let Some(tag) = tag else { return false };
         match tag {
             Tag::Think(kind) if self.think.is_none() => self.begin_thinking(Think::Tag(kind)),
@@ -380,6 +391,7 @@ impl Context {
                 if self.think.is_none() {
                     self.reasoning_ended = true;
                     self.enclosures.end_reasoning();
+                    self.role = None;
                 }
                 self.end_thinking();
             }
@@ -402,42 +414,74 @@ impl Context {
         self.entities = EntityReader::default();
     }
 
-    /// Follows what opens and closes enclosures, with references in HTML read; `is_tag`: the character ended a mark of `tags`.
-    fn track_enclosures(&mut self, ch: char, is_tag: bool) {
-        let was_idle = self.marks.is_idle() && self.entities.is_idle();
-        let mark = match self.entities.push(ch) {
-            Decoded::Nothing => None,
-            Decoded::Plain(ch) => {
-                self.mark_is_escaped &= !matches!(ch, '<' | '[');
-                self.marks.push(ch)
-            }
-            Decoded::Referred(referred) => {
-                if self.think.is_none() {
-                    self.quotations.push(referred, self.previous, &mut self.enclosures);
-                }
-                self.mark_is_escaped |= matches!(referred, '<' | '[');
-                self.marks.push(referred)
-            }
-            Decoded::Unread(read, ch) => {
-                let ended = ['&'].into_iter().chain(read.chars()).chain([ch]).map(|ch| self.marks.push(ch));
-                ended.fold(None, Option::or)
-            }
-        };
-        let is_idle = self.marks.is_idle() && self.entities.is_idle();
-        if was_idle && !is_idle {
-            self.mark_begins_line = self.enclosures.is_line_of_marks();
+    /// A call was taken out of the text.
+    fn cut(&mut self) {
+        self.clear_marks();
+        if self.role.take().is_some() {
+            self.enclosures.quote_rest();
         }
+    }
+
+    /// Decodes character references. `is_tag`: the character completed a mark of `tags`.
+    fn track_references(&mut self, ch: char, in_sentence: bool, is_tag: bool) {
+        let was_idle = self.marks.is_idle() && self.entities.is_idle();
+        let begins_line = self.enclosures.is_line_of_marks();
+        match self.entities.push(ch) {
+            Decoded::Nothing => {}
+            Decoded::Plain(ch) => self.track_decoded(ch, false, is_tag),
+            Decoded::Referred(ch) => self.track_decoded(ch, true, is_tag),
+            Decoded::Text(text) => text.chars().for_each(|ch| self.track_decoded(ch, false, is_tag)),
+        }
+        if was_idle && !(self.marks.is_idle() && self.entities.is_idle()) {
+            self.mark_begins_line = begins_line;
+            self.mark_in_sentence = in_sentence;
+        }
+    }
+
+    /// Follows quotations and what opens and closes enclosures. `escaped`: the character was written as a reference.
+    fn track_decoded(&mut self, ch: char, escaped: bool, is_tag: bool) {
+        let mark = self.marks.push(ch, escaped);
+        let previous = self.previous.replace(ch);
         if self.think.is_some() || is_tag {
             return;
         }
+        self.settle_role(ch);
+        self.quotations.settle(ch, &mut self.enclosures);
+        let escaped = self.marks.is_escaped();
         match mark {
-            Some(Mark::Open(what)) if !self.mark_is_escaped && is_wrapper(&what) => {}
-            Some(Mark::Open(what)) => self.enclosures.open(what, self.mark_begins_line),
-            Some(Mark::Close(what)) => self.enclosures.close(&what),
+            Some(Mark::Open(what)) if !escaped && is_wrapper(&what) => {}
+            Some(Mark::Open(what)) => self.enclosures.open(what, self.mark_begins_line, escaped),
+            Some(Mark::Close(what)) => self.enclosures.close(&what, escaped),
+            Some(Mark::ForeignRole) if self.quotations.is_open() => {
+                self.role = Some(PendingRole::InQuotation)
+            }
+            Some(Mark::ForeignRole) if self.mark_in_sentence => {
+                self.role = Some(PendingRole::InSentence { gap: false });
+            }
             Some(Mark::ForeignRole) => self.enclosures.quote_rest(),
             Some(Mark::Neutral) => {}
-            None if is_idle => self.enclosures.text(ch),
+            None if self.marks.is_idle() => self.enclosures.text(ch),
             None => {}
+        }
+        self.quotations.push(ch, previous, &mut self.enclosures);
+        if self.role == Some(PendingRole::InQuotation) && !self.quotations.is_open() {
+            self.role = None;
+        }
+    }
+
+    /// Decides whether a role marker in a sentence is only mentioned, given the next character.
+    fn settle_role(&mut self, next: char) {
+        let Some(PendingRole::InSentence { gap }) = &mut self.role else { return };
+        match next {
+            ' ' | '\t' => *gap = true,
+            // The rest of the role's name.
+            _ if !*gap && next.is_alphanumeric() => {}
+            _ => {
+                if !goes_on(*gap, next) {
+                    self.enclosures.quote_rest();
+                }
+                self.role = None;
+            }
         }
     }
 
@@ -482,7 +526,6 @@ impl Context {
     }
 
     fn end_line(&mut self) {
-        self.settle_quotations('\n');
         if let Some((_, length)) = self.fence {
             if self.closing.is_some_and(|count| count >= length) {
                 self.fence = None;
@@ -511,6 +554,9 @@ impl Context {
     fn end_paragraph(&mut self) {
         self.inline = None;
         self.quotations.end_paragraph(&mut self.enclosures);
+        if self.role.take().is_some() {
+            self.enclosures.quote_rest();
+        }
     }
 }
 

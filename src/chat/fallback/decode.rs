@@ -14,6 +14,13 @@ const NAMESPACES: [&str; 2] = ["functions.", "default_api."];
 /// The tool that Command R calls to call none.
 const NO_TOOL: &str = "directly_answer";
 
+/// The keys of a call's name and of its arguments.
+pub(super) const NAME_KEYS: [&str; 4] = ["name", "tool", "tool_name", "function"];
+pub(super) const ARGUMENT_KEYS: [&str; 2] = ["arguments", "parameters"];
+
+/// The keys of arguments in any API's shape.
+const ALL_ARGUMENT_KEYS: [&str; 5] = ["arguments", "parameters", "input", "args", "params"];
+
 /// What a whole form holds.
 #[derive(Debug)]
 pub(super) enum Decoded {
@@ -167,9 +174,9 @@ fn object_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
     let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     // OpenAI's own shape: {"type": "function", "function": {"name": …, "arguments": …}}.
     if let Some(Value::Object(function)) = object.get("function") {
-        return Ok(member_call(function, marked));
+        return Ok(member_call(function, marked, &ARGUMENT_KEYS));
     }
-    Ok(member_call(&object, marked))
+    Ok(member_call(&object, marked, &ARGUMENT_KEYS))
 }
 
 /// A call as `{"name": {…}}`.
@@ -181,16 +188,15 @@ fn keyed_call(text: &str) -> Result<Option<TextCall>, String> {
             let arguments = TextArguments::Json(raw_arguments(Some(arguments)));
             Some(TextCall { name: plain_name(name), arguments, bare: false, span: (0, 0) })
         }
-        _ => member_call(&object, true),
+        _ => member_call(&object, true, &ARGUMENT_KEYS),
     };
     Ok(call)
 }
 
-fn member_call(object: &Map<String, Value>, marked: bool) -> Option<TextCall> {
-    let (key, name) = ["name", "tool", "tool_name", "function"]
-        .iter()
-        .find_map(|key| object.get(*key).and_then(Value::as_str).map(|name| (*key, name)))?;
-    let written = ["arguments", "parameters"].iter().find_map(|key| object.get(*key));
+fn member_call(object: &Map<String, Value>, marked: bool, arguments: &[&str]) -> Option<TextCall> {
+    let (key, name) =
+        NAME_KEYS.iter().find_map(|key| object.get(*key).and_then(Value::as_str).map(|name| (*key, name)))?;
+    let written = arguments.iter().find_map(|key| object.get(*key));
     if !marked {
         // `{"tool": "hammer", "price": 5}` and `{"name": "Ada"}` are somebody's data, a tool's definition is no call.
         let alone = key == "tool" && object.len() == 1;
@@ -206,7 +212,7 @@ fn member_call(object: &Map<String, Value>, marked: bool) -> Option<TextCall> {
 /// The call that an object is in a text that nobody marked; a tool's definition is none.
 pub(super) fn call_of(object: &Map<String, Value>) -> Option<TextCall> {
     let is_definition = object.contains_key("description") && object.contains_key("parameters");
-    member_call(object, false).filter(|_| !is_definition)
+    member_call(object, false, &ALL_ARGUMENT_KEYS).filter(|_| !is_definition)
 }
 
 fn is_schema(value: &Value) -> bool {

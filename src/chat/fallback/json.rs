@@ -74,6 +74,11 @@ impl JsonScan {
         self.keys.call || (self.keys.name && self.keys.arguments)
     }
 
+    /// The number of open containers.
+    pub(super) fn depth(&self) -> usize {
+        self.stack.len()
+    }
+
     /// Reads one more character. With `picky`, an object that has a key no call has is [`JsonStep::Other`].
     pub(super) fn push(&mut self, ch: char, picky: bool) -> JsonStep {
         match self.step(ch) {

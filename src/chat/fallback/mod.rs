@@ -24,6 +24,7 @@ mod context;
 mod decode;
 mod enclosures;
 mod entities;
+mod escapes;
 mod families;
 mod grammar;
 mod json;
@@ -41,7 +42,8 @@ use serde_json::{Map, Value};
 
 use super::RawArguments;
 
-pub(crate) use entities::entity;
+pub(crate) use entities::decode_references;
+pub(crate) use escapes::unicode_escape;
 pub use scanner::Scanner;
 pub use search::calls_in;
 

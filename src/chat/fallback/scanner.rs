@@ -123,10 +123,11 @@ impl Scanner {
                     flows = false;
                     return true;
                 }
-                Verdict::Flow => return true,
+                Verdict::Flow if !self.everywhere => return true,
                 Verdict::Complete(end) => whole = Some((machine.clone(), end)),
                 Verdict::Broken => broken = Some(machine.clone()),
-                Verdict::Reject => retry_from = retry_from.max(machine.retry_from()),
+                // If calls are looked for everywhere, another form may follow.
+                Verdict::Flow | Verdict::Reject => retry_from = retry_from.max(machine.retry_from()),
             }
             false
         });

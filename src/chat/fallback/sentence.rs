@@ -45,9 +45,7 @@ impl Sentence {
     /// Whether a call here, after which `next` comes (with blanks between, where `gap`), is shown and not made: it is
     /// part of a sentence or a table, introduced as an example, or stands beside a call that is.
     pub(super) fn is_mention(&self, gap: bool, next: Option<char>) -> bool {
-        let goes_on = next.is_some_and(|next| {
-            if gap { next.is_lowercase() } else { matches!(next, ',' | '.' | ';' | ':' | '!' | '?' | ')') }
-        });
+        let goes_on = next.is_some_and(|next| goes_on(gap, next));
         let in_sentence = match self.last {
             Some('|') => true,
             Some(_) => goes_on && self.is_open(),
@@ -104,6 +102,11 @@ impl Sentence {
         self.last = cut.then_some('.');
         self.recent.clear();
     }
+}
+
+/// Whether a sentence goes on with `next`. `gap`: blanks precede it.
+pub(super) fn goes_on(gap: bool, next: char) -> bool {
+    if gap { next.is_lowercase() } else { matches!(next, ',' | '.' | ';' | ':' | '!' | '?' | ')') }
 }
 
 /// The last [`RECENT`] bytes, or as many as are whole characters.
