@@ -3,15 +3,11 @@
 //! An exit call never changes what becomes of its reply, so the name of a broken call matters: what is broken may be an
 //! exit call, which is recorded with the text of its arguments.
 
-use super::decode::{Decoded, decode, plain_name};
+use super::decode::{ARGUMENT_KEYS, Decoded, NAME_KEYS, decode, plain_name};
 use super::grammar::{Capture, Captured};
 use super::machine::Machine;
 use super::{TextArguments, TextCall};
 use crate::chat::RawArguments;
-
-/// The keys of a call's name, and those of its arguments.
-const NAME_KEYS: [&str; 4] = ["name", "tool", "tool_name", "function"];
-const ARGUMENTS_KEYS: [&str; 2] = ["arguments", "parameters"];
 
 /// The calls in `text`, a form that `machine` could not follow to its end or could not decode: whole ones, then the broken
 /// one with `error`. Empty if the name of the broken one cannot be read.
@@ -40,20 +36,24 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
     let read = match what {
         Capture::Object => object_call(written),
         Capture::Keyed => keyed_call(written).or_else(|| object_call(written)),
-        Capture::Python => written.split_once('('),
-        Capture::Arguments | Capture::Braces | Capture::Tags | Capture::Value => {
+        Capture::Python => python_call(written),
+        Capture::Arguments | Capture::Braces | Capture::Tags => {
             let Some(call) = calls.last_mut() else { return Vec::new() };
-            // Of arguments that stand in tags of their own, all that was written.
-            let written = if what == Capture::Value { text.get(call.span.0..) } else { Some(written) };
-            call.arguments = malformed(written.unwrap_or_default());
+            call.arguments = malformed(written);
             return calls;
         }
+        // An argument in tags of its own: all that was written.
         Capture::Nothing
         | Capture::Name
         | Capture::Recipient
         | Capture::Rename
         | Capture::Key
-        | Capture::IsString => None,
+        | Capture::IsString
+        | Capture::Value => {
+            let Some(call) = calls.last_mut() else { return Vec::new() };
+            call.arguments = malformed(text.get(call.span.0..).unwrap_or_default());
+            return calls;
+        }
     };
     let Some((name, arguments)) = read else { return Vec::new() };
     calls.push(TextCall {
@@ -68,7 +68,7 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
 /// The name and the arguments of `{"name": "…", "arguments": …`, whatever is wrong with it. A name that comes after the
 /// arguments is not found: it may be one of them.
 fn object_call(text: &str) -> Option<(&str, &str)> {
-    let (head, arguments) = ARGUMENTS_KEYS
+    let (head, arguments) = ARGUMENT_KEYS
         .iter()
         .filter_map(|key| after_key(text, key))
         .min_by_key(|(head, _)| head.len())
@@ -78,11 +78,19 @@ fn object_call(text: &str) -> Option<(&str, &str)> {
     name.map(|(name, _)| (name, arguments))
 }
 
-/// The name and the arguments of `{"name": {…`.
+/// The name and the arguments of `{"name": {…`, which may end after the name.
 fn keyed_call(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.strip_prefix('{')?.trim_start().strip_prefix('"')?.split_once('"')?;
-    let arguments = rest.trim_start().strip_prefix(':')?.trim_start();
-    arguments.starts_with('{').then_some((name, arguments))
+    let rest = rest.trim_start();
+    let arguments = rest.strip_prefix(':').unwrap_or(rest).trim_start();
+    (arguments.is_empty() || arguments.starts_with('{')).then_some((name, arguments))
+}
+
+/// The name and the arguments of `name(…`, which may stand in `print(…`.
+fn python_call(text: &str) -> Option<(&str, &str)> {
+    let inner = text.strip_prefix("print").and_then(|rest| rest.trim_start().strip_prefix('('));
+    let call = inner.and_then(|inner| inner.split_once('(')).or_else(|| text.split_once('('));
+    call.map(|(name, arguments)| (name.strip_suffix(".call").unwrap_or(name), arguments))
 }
 
 /// What stands before the first `"key":` and what after it.

@@ -55,7 +55,7 @@ fn a_cut_exit_call_changes_nothing_for_the_others() {
                 assert_eq!(name, "finish", "{context}");
                 let written = arguments.as_str();
                 assert!(
-                    *arguments == whole || written.is_some_and(|text| prefix.ends_with(text)),
+                    *arguments == whole || written.is_some_and(|text| prefix.trim_end().ends_with(text)),
                     "{context}"
                 );
                 recorded += usize::from(written.is_some());
@@ -166,6 +166,18 @@ fn texts() -> impl Strategy<Value = String> {
         "&lt;doc&gt;",
         "&lt;/doc&gt;",
         "&quot;",
+        "&#39;",
+        "R&D",
+        "<doc a=\"1 < 2\"",
+        "[INST]",
+        "<|tool_response>",
+        "<pre>",
+        "<p>\n",
+        "『",
+        "』",
+        "‚",
+        "›",
+        "‹",
         "<|im_start|>user\n",
         "<|im_start|>",
         "[code]",
@@ -314,6 +326,16 @@ fn hostile_text_takes_linear_time() {
         "<|start",
         "\"\"\"\n\n",
         "“\n\n",
+        "<a b=\"<c",
+        "<a b=\"\n",
+        "&a",
+        "&quot;",
+        "‘‚›",
+        "‘\n\n",
+        "a [INST] b ",
+        "\"<|im_start|>user\"",
+        "<li>\n",
+        "&lt;a&gt;x<a>x</a>",
     ] {
         let text = unit.repeat(200_000 / unit.len());
         let began = std::time::Instant::now();
