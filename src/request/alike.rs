@@ -1,14 +1,15 @@
-//! Texts made comparable, to tell what a model repeats from what it says itself.
+//! Normalises texts for comparison, to find text that a model copies.
 //!
-//! What stands in a tool's result as a page's source, an escaped log or with characters that nobody sees is written plainly by a
-//! model that shows it. So escapes and entities are read, however often they were written over, blanks and invisible
-//! characters left out, and forms of one character taken for it. What becomes alike by that is alike: rather a call too few.
+//! A tool result may contain text as the source of a page, as an escaped log or with invisible characters, which a
+//! model then writes in plain form. So all escapes and character references are decoded at any depth, blanks and
+//! invisible characters are removed, and variants of a character are unified. Different texts may become equal: a lost
+//! call is better than a copied one.
 //!
-//! Absent: base64 and its like, and calls that a text describes in other words.
+//! Not supported: base64 and similar encodings, and calls that a text describes in other words.
 
 use crate::chat::fallback::{decode_references, unicode_escape};
 
-/// `text` as it is compared.
+/// Returns the form of `text` that is compared.
 pub(super) fn comparable(text: &str) -> String {
     let mut rest = text;
     let chars = std::iter::from_fn(|| {
@@ -20,7 +21,7 @@ pub(super) fn comparable(text: &str) -> String {
     decode_references(chars.flatten()).chars().filter_map(plain).collect()
 }
 
-/// The character that backslashes begin, however many, and how many bytes it takes.
+/// Decodes an escape with any number of backslashes. Returns the character, if any, and the length in bytes.
 fn escape(text: &str) -> (Option<char>, usize) {
     let after = text.trim_start_matches('\\');
     let slashes = text.len() - after.len();
@@ -33,7 +34,7 @@ fn escape(text: &str) -> (Option<char>, usize) {
     (ch, slashes + length)
 }
 
-/// The character that stands for all that look like it; `None`: it is not seen.
+/// Returns the character that represents all similar ones. `None` for invisible characters.
 fn plain(character: char) -> Option<char> {
     match character {
         '\u{AD}'
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_otherwise_is_alike() {
+    fn notations_of_a_text_are_equal() {
         let plain = r#"<a>{"b": "c"}</a>"#;
         for other in [
             "&lt;a&gt;{&quot;b&quot;: &#34;c&#x22;}&lt;/a&gt;",
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_linear_time() {
+    fn comparable_takes_linear_time() {
         for unit in ["\\", "&", "&amp;", "\\ud83d", "\\ud83d\\\\\\", "&#"] {
             let text = unit.repeat(1_000_000 / unit.len());
             assert!(comparable(&text).len() <= text.len());

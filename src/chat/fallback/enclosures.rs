@@ -1,9 +1,9 @@
 //! Tracks what encloses the current position: elements, environments, quotations of several paragraphs, another role's
 //! message.
 //!
-//! An enclosure quotes a call when it is opened before and closed after the call. An enclosure that is never closed quotes
-//! what follows only if its opening mark is alone on its line or directly before the call. Any other opening mark is only
-//! mentioned (`I add a <div>`).
+//! An enclosure quotes a call when it is opened before and closed after the call. An enclosure that is never closed
+//! quotes what follows only if its opening mark is alone on its line or directly before the call. Any other opening
+//! mark is only mentioned (`I add a <div>`).
 //!
 //! Calls are numbered in order. A closing mark quotes the last calls: all since its opening mark. Their numbers are
 //! reused.
@@ -29,8 +29,8 @@ const VOID: [&str; 18] = [
 /// HTML elements whose closing tag is optional. Without it, they quote nothing.
 const OPTIONAL_END: [&str; 8] = ["p", "li", "dt", "dd", "tr", "td", "th", "option"];
 
-/// Names of code and results. Their opening mark quotes what follows, unless it is only mentioned: it stands inside a line
-/// and text follows.
+/// Names of code and results. Their opening mark quotes what follows, unless other text both
+/// precedes and follows it on its line.
 const SHOWN: [&str; 8] = [
     "pre",
     "example",
@@ -76,8 +76,8 @@ struct Open {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Holds {
     Nothing,
-    /// What follows on this line without other text in between. `line`: if the line ends first, everything up to the end
-    /// of the surrounding enclosure.
+    /// What follows on this line without other text in between. `line`: if the line ends first, everything up to the
+    /// end of the surrounding enclosure.
     Adjacent {
         line: bool,
     },
@@ -127,8 +127,8 @@ impl Enclosures {
         }
     }
 
-    /// Opens `what`. `begins_line`: only blanks, list markers and marks precede its mark on the line. `escaped`: its mark is
-    /// written with character references.
+    /// Opens `what`. `begins_line`: only blanks, list markers and marks precede its mark on the line. `escaped`: its
+    /// mark is written with character references.
     pub(super) fn open(&mut self, what: Enclosure, begins_line: bool, escaped: bool) {
         let holds = match &what {
             _ if self.rest => return,
@@ -154,8 +154,8 @@ impl Enclosures {
         self.enclosed.take()
     }
 
-    /// Closes `what`. The calls inside it are quoted. `escaped`: its mark is written with character references, so it does
-    /// not close what a plain mark opened.
+    /// Closes `what`. The calls inside it are quoted. `escaped`: its mark is written with character references, so it
+    /// does not close what a plain mark opened.
     pub(super) fn close(&mut self, what: &Enclosure, escaped: bool) {
         // Each paragraph of a quotation may repeat the opening mark; one mark closes all.
         let is_quotation = matches!(what, Enclosure::Quotation(_));
@@ -225,8 +225,8 @@ impl Enclosures {
         self.open.retain(|open| open.what != Enclosure::Quotation('\''));
     }
 
-    /// Everything so far was the model's reasoning. The enclosures opened there quote a later call only if they are closed
-    /// after it.
+    /// Everything so far was the model's reasoning. The enclosures opened there quote a later call only if they are
+    /// closed after it.
     pub(super) fn end_reasoning(&mut self) {
         self.rest = false;
         self.adjacent = false;
@@ -246,7 +246,9 @@ impl Enclosures {
             open.holds == Holds::Nothing
         };
         let mentioned: Vec<Open> = self.open.extract_if(.., end).collect();
-        mentioned.into_iter().for_each(|open| self.add(open));
+        for open in mentioned {
+            self.add(open);
+        }
     }
 
     /// Adds an enclosure. Equal ones that quote nothing share one entry.
@@ -283,7 +285,7 @@ fn wrappers() -> HashSet<(char, String)> {
     let forms = Family::ALL.iter().map(|family| family.form()).filter(|form| form.marked);
     let tokens = forms.flat_map(|form| form.steps).flat_map(|step| step.next);
     let names = tokens.filter_map(|(token, _)| {
-        let Token::Mark(mark) = token else { return None };
+        let Token::Literal(mark) = token else { return None };
         let mut chars = mark.chars();
         let first = chars.next().filter(|first| matches!(first, '<' | '['))?;
         let name: String = chars.take_while(|ch| is_name(*ch)).collect();

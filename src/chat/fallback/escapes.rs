@@ -1,7 +1,7 @@
 //! The `\uXXXX` escapes of JSON and of logs.
 
-/// Decodes a Unicode escape. `text` begins after its backslashes, with `u`. Returns the character and its length in bytes;
-/// no character for a lone surrogate. `None` if the text is not a Unicode escape.
+/// Decodes a Unicode escape. `text` begins after its backslashes, with `u`. Returns the character and its length in
+/// bytes; no character for a lone surrogate. `None` if the text is not a Unicode escape.
 ///
 /// A second escape completes a surrogate pair, whatever number of backslashes begins it.
 pub(crate) fn unicode_escape(text: &str) -> Option<(Option<char>, usize)> {

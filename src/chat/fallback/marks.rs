@@ -1,5 +1,5 @@
-//! Reads the marks that open or close a part of a text: HTML and XML tags, CDATA, comments, LaTeX environments, `[name]`,
-//! and the markers that begin a role's message in chat templates.
+//! Reads the marks that open or close a part of a text: HTML and XML tags, CDATA, comments, LaTeX environments,
+//! `[name]`, and the markers that begin a role's message in chat templates.
 //!
 //! The reader handles syntax only and never looks back. `enclosures` decides what a mark encloses.
 
@@ -368,7 +368,8 @@ enum RoleMarker {
     Other,
 }
 
-/// Classifies a special token by its name: `im_start`, `start_header_id`, `start_of_role`, `user`, `USER_TOKEN`, `im_system`.
+/// Classifies a special token by its name: `im_start`, `start_header_id`, `start_of_role`, `user`, `USER_TOKEN`,
+/// `im_system`.
 fn role_marker(name: &str) -> RoleMarker {
     let name = name.to_ascii_lowercase();
     let mut begins = false;

@@ -65,7 +65,7 @@ impl Quotations {
     }
 
     /// Resolves the marks just read, given the next character.
-    pub(super) fn settle(&mut self, next: char, enclosures: &mut Enclosures) {
+    pub(super) fn resolve(&mut self, next: char, enclosures: &mut Enclosures) {
         if let Some(mark) = self.apostrophe.take().filter(|_| !next.is_alphanumeric()) {
             close(mark, enclosures);
         }
@@ -94,8 +94,8 @@ impl Quotations {
         });
     }
 
-    /// Reads a character that may be a mark. Some marks open a quotation in one language and close it in another; then the
-    /// previous character decides.
+    /// Reads a character that may be a mark. Some marks open a quotation in one language and close it in another; then
+    /// the previous character decides.
     pub(super) fn push(&mut self, ch: char, previous: Option<char>, enclosures: &mut Enclosures) {
         let is_mark = |(opener, closer, _): &(char, char, bool)| *opener == ch || *closer == ch;
         if !STYLES.iter().any(is_mark) {

@@ -92,8 +92,8 @@ fn in_objects(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
     }
 }
 
-/// Returns the end of the object that begins at `start`. If it cannot be read, returns the starts of the containers that
-/// are open where that shows.
+/// Returns the end of the object that begins at `start`. If it cannot be read, returns the starts of the containers
+/// that are open where that shows.
 fn end_of_object(text: &str, start: usize) -> Result<usize, Vec<usize>> {
     let mut scan = JsonScan::new();
     let mut open = vec![start];

@@ -1,13 +1,13 @@
 use super::*;
 
-fn free_after(text: &str) -> bool {
+fn allows_call_after(text: &str) -> bool {
     let mut context = Context::new();
     text.chars().for_each(|ch| context.track(ch));
-    context.is_free('<') && !context.is_enclosed()
+    context.allows_call('<') && !context.is_enclosed()
 }
 
 #[test]
-fn free_text_and_what_is_not() {
+fn calls_are_allowed_elsewhere() {
     for text in [
         "",
         "Hello ",
@@ -56,8 +56,12 @@ fn free_text_and_what_is_not() {
         "&quot;a&quot; ",
         "<a b=\"1 < 2\"/>\n",
     ] {
-        assert!(free_after(text), "{text:?}");
+        assert!(allows_call_after(text), "{text:?}");
     }
+}
+
+#[test]
+fn code_quotations_and_reasoning_allow_no_call() {
     for text in [
         "a `",
         "a `b\n",
@@ -118,12 +122,12 @@ fn free_text_and_what_is_not() {
         "<a b=\"1 < 2\">\n",
         "a <b c='d ",
     ] {
-        assert!(!free_after(text), "{text:?}");
+        assert!(!allows_call_after(text), "{text:?}");
     }
 }
 
 #[test]
-fn thinking_and_what_is_shown() {
+fn more_marks_of_reasoning_and_quotation() {
     for text in [
         "[THINK]a[/THINK]",
         "<|channel|>analysis<|message|>a<|end|>",
@@ -135,7 +139,7 @@ fn thinking_and_what_is_shown() {
         "◁think▷a◁/think▷",
         "<|end|> ",
     ] {
-        assert!(free_after(text), "{text:?}");
+        assert!(allows_call_after(text), "{text:?}");
     }
     for text in [
         "[THINK]a",
@@ -154,12 +158,12 @@ fn thinking_and_what_is_shown() {
         "<tool_response>a\n\nb",
         "[TOOL_RESULTS]a",
     ] {
-        assert!(!free_after(text), "{text:?}");
+        assert!(!allows_call_after(text), "{text:?}");
     }
 }
 
 #[test]
-fn a_run_taken_at_once_is_as_good_as_its_characters() {
+fn skipping_a_run_equals_reading_its_characters() {
     for text in [
         "for example, ",
         "it's 24\" wide",
@@ -200,7 +204,7 @@ fn a_run_taken_at_once_is_as_good_as_its_characters() {
 }
 
 #[test]
-fn a_closing_think_tag_alone_says_that_all_before_was_thinking() {
+fn a_lone_closing_think_tag_ends_reasoning() {
     let mut context = Context::new();
     "abc</think>".chars().for_each(|ch| context.track(ch));
     assert!(context.take_reasoning_ended());
